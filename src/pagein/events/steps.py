@@ -407,7 +407,7 @@ def as_text(content: Content | None) -> str:
     >>> as_text((Text("a"), Opaque("anthropic", "thinking", "{}", "b"))).splitlines()
     ['a', 'b']
     """
-    return "\n".join(part_text(part) for part in as_parts(content))
+    return content if isinstance(content, str) else "\n".join(map(part_text, as_parts(content)))
 
 
 def part_text(part: Part) -> str:

@@ -49,18 +49,21 @@ class _NotPlainError(Exception):
     """The value is not plain JSON already."""
 
 
+_IS_TEXT = frozenset({str})
+
+
 def _copy_plain(value: Any, depth: int) -> Any:
     """Copy plain JSON fast, without tracking paths: every request passes through here."""
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int:
         return value
-    if depth <= MAX_DEPTH:
-        if kind is dict:
-            if all(type(key) is str for key in value):
-                return {key: _copy_plain(item, depth + 1) for key, item in value.items()}
-        elif kind is list:
-            return [_copy_plain(item, depth + 1) for item in value]
-    raise _NotPlainError
+    if depth > MAX_DEPTH or kind not in (dict, list):
+        raise _NotPlainError
+    if kind is list:
+        return [_copy_plain(item, depth + 1) for item in value]
+    if not _IS_TEXT.issuperset(map(type, value)):
+        raise _NotPlainError
+    return {key: item if type(item) is str else _copy_plain(item, depth + 1) for key, item in value.items()}
 
 
 def _convert(value: Any, path: str, depth: int, *, encode_bytes: bool = False) -> Any:
@@ -273,15 +276,14 @@ def is_utf8(value: Any) -> bool:
 
 def _encode_texts(value: Any) -> None:
     if isinstance(value, str):
-        if not value.isascii():
-            value.encode()
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _encode_texts(key)
+        value.encode()
+        return
+    items = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for item in items:
+        if type(item) is not str:
             _encode_texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _encode_texts(item)
+        elif not item.isascii():
+            item.encode()
 
 
 def compact_json(value: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from typing import Any
@@ -70,6 +71,12 @@ class RawRequest:
             ]
             self.earlier = None
         return self._hashes
+
+    def keep_copy(self) -> RawRequest:
+        """A copy that no host can change, for the ``earlier`` of the next request; what equals a message of ``earlier`` is that."""
+        known = chain(() if self.earlier is None else self.earlier.rows, repeat(None))
+        rows = [old if row == old else deepcopy(row) for row, old in zip(self.rows, known, strict=False)]
+        return RawRequest(self.form, rows, self.system, self.system_key, self.earlier)
 
     def list_hashes(self) -> list[tuple[int, bytes]]:
         """For each message that is no system prompt: its number, and the hash of the list up to it."""

@@ -114,6 +114,7 @@ class MemoryRuntime:
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
         self._last_entry: Entry | None = None
+        self._last_request: RawRequest | None = None
 
     def _open_telemetry(self, mode: TelemetryMode) -> Telemetry | None:
         if mode == "off":
@@ -278,7 +279,8 @@ class MemoryRuntime:
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
         place = self.state.log.count_fingerprints(view.head)
-        raw = RawRequest(form, request["messages"])
+        # Nearly all of it was hashed for the request before.
+        self._last_request = raw = RawRequest(form, request["messages"], earlier=self._last_request).keep_copy()
         remember_request(self.state.transcript, raw, place, has_ending=view.has_ending)
         self.requests.note(view, raw, request, filter)
         request["messages"] = rename_roles(request["messages"], self.role_names)

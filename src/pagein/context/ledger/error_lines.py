@@ -55,11 +55,11 @@ _NOISE = re.compile(
 """Lines around an error that say nothing of their own: marks, rules, counts, places."""
 
 _VARYING = re.compile(
-    r"0x[0-9a-f]+|\bline \d+|:\d+(?=[:)\s]|$)|\b\d+(?:\.\d+)?\s?(?:ms|s|seconds?|minutes?)\b"
-    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?|/tmp/[\w.-]+",
-    re.IGNORECASE,
+    r"[\d:/lL](?i:(?<=0)x[0-9a-f]+|(?<=l)(?<!\w.)ine \d+|(?<=:)\d+(?=[:)\s]|$)|(?<=/)tmp/[\w.-]+|(?<=\d)(?<!\w.)(?:"
+    r"\d*(?:\.\d+)?\s?(?:ms|s|seconds?|minutes?)\b|\d{3}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?))"
 )
-"""What differs between two runs of the same command with the same error."""
+"""What differs between two runs of the same command with the same error. It begins with its first characters: without, a
+search takes four times as long."""
 
 
 def has_failed(observation: Observation) -> bool:

@@ -260,6 +260,8 @@ def _message_row(message: Message) -> dict[str, Any] | None:
 
 def _content_and_fields(message: Message) -> tuple[str | list[dict[str, Any]] | None, dict[str, Any]]:
     """Return the message's content, and the message fields that were parsed as content."""
+    if isinstance(message.content, str):
+        return message.content, {}
     rows: list[dict[str, Any]] = []
     fields: dict[str, Any] = {}
     lone = ""
