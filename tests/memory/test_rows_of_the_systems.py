@@ -212,6 +212,19 @@ def test_max_tokens_wider_than_the_budget():
         assert memory.view().tokens <= 1_500
 
 
+@pytest.mark.parametrize("policy", ["ladder", "tiers", "window"])
+def test_a_request_that_records_nothing_fills_its_tokens(policy):
+    """A view of the low mark saves nothing then: what fits is in it, newest first."""
+    with AgentMemory.open(":memory:", budget=3_000, policy=policy, page_in=0) as memory:
+        memory.record(TaskStep("Find the fault"), *(call(number) for number in range(200)))
+        newest = [f"line {at}\n" * 9 for at in range(200)]
+        for options, least in (({"keep_last_n": 190}, 20), ({"max_tokens": 6_000}, 40)):
+            rows = [row["content"] for row in memory.to_messages(**options) if row["role"] == "tool"]
+            whole = [row for row in rows if row in newest]
+            assert len(whole) >= least
+            assert whole == newest[-len(whole) :]
+
+
 def test_max_tokens():
     with play() as memory:
         view = text_of(memory, max_tokens=600)
@@ -228,6 +241,8 @@ def test_compression_of_the_memory():
 def test_structured_observations():
     result = Observation.of("c1", "it is empty", "error", exit_code=1)
     assert (result.status, result.metadata, result.result) == ("error", {"exit_code": 1}, "it is empty")
+    assert Observation.of("c1", {"rows": [1, 2]}).result == '{"rows": [1, 2]}'
+    assert Observation.of("c1", None).result == "null"
 
 
 @pytest.mark.parametrize("format", ["openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain"])

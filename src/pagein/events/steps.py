@@ -108,10 +108,14 @@ class Observation:
     extra: Opaque | None = None
 
     @classmethod
-    def of(cls, call_id: str, result: Content, status: Status = "ok", **metadata: Any) -> Self:
-        """Make an observation with metadata of the tool, any values, which is never sent to a model."""
+    def of(cls, call_id: str, result: object, status: Status = "ok", **metadata: Any) -> Self:
+        """Make an observation of any result, JSON where it is no content; no model is sent the tool's metadata."""
         beside = Opaque("pagein", "metadata", json.dumps(to_json_value(metadata))) if metadata else None
-        return cls(call_id, result, status, extra=beside)
+        try:
+            content = as_content(result)
+        except ProtocolError:
+            content, _ = _shown_output(result)
+        return cls(call_id, content, status, extra=beside)
 
     @classmethod
     def failed(cls, call_id: str, error: object, *, advice: str = RETRY_ADVICE, **metadata: Any) -> Self:

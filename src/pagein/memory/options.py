@@ -239,7 +239,9 @@ def policy_name(options: Options, state: RunState) -> str:
 def _check_callbacks(callbacks: object) -> CallbackRegistry | None:
     if callbacks is None or isinstance(callbacks, CallbackRegistry):
         return callbacks
-    raise ConfigurationError(f"callbacks is a CallbackRegistry, not {callbacks!r}")
+    raise ConfigurationError(
+        f"callbacks is a CallbackRegistry with what you register(ActionStep, ...), not {callbacks!r}"
+    )
 
 
 def _policy(name: str) -> Policy:

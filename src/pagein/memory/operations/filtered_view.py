@@ -51,14 +51,25 @@ def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom =
 def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = _filter_budget(run, filter)
-    view = run.view(limit)
-    if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
-        view = yield from _widen(run, view, int(limit * budget.high), filter.keep_last_n, log)
-    view = filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
+    view = yield from _filter(run, run.view(limit), filter, int(limit * budget.high), log)
     ledger, _ = reserve_room(run, view)
-    plan, _ = plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
-    view = view if plan is None else preview(view, plan.replacements)
+    plan, room = plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
+    if plan is not None:
+        view, most = preview(view, plan.replacements), room
+        for _ in range(2):  # as nothing is recorded, no need to go down to the low mark
+            wider = yield from _filter(run, view, filter, most, log)
+            if wider.tokens <= room:
+                view = wider
+                break
+            most -= wider.tokens - room
     return add_ledger(run, within_bytes(run, view, budget))
+
+
+def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Log | None) -> Flow[View]:
+    """Filter the view; what left it comes back, newest first, within ``most`` tokens."""
+    if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
+        view = yield from _widen(run, view, most, filter.keep_last_n, log)
+    return filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
 
 
 def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
@@ -75,8 +86,6 @@ def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log |
 
     It goes on while the view has at most ``most`` tokens. What an application changed by hand stays as it is.
     """
-    if not view.has_replaced_entries:
-        return view
     older, newer = list(view.run), list[ViewEntry]()
     # Where actions are counted, what is older leaves anyway: its tokens are free.
     kept = view.tokens if actions is None else view.tokens - sum(entry.tokens for entry in view.run)
