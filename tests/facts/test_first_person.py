@@ -15,18 +15,20 @@ STATED = {
         "I'm studying law in Ghent.", "As a single parent, I plan every hour.", "I have two daughters.",
         "By the way, my cousin Leo, who is a plumber, lives next door.", "I'm 41 years old.", "I teach chemistry at a school.",
         "I lost my job at the bank.", "My dog is called Bruno.", "I've earned a degree in botany, so can you skip the basics?",
+        "I'm learning Basque.", "I got promoted to head of sales.", "My wife and I are retired.",
+        "Our parser is at 10.0.0.4.",
         "I was born in 1983.", "My favourite composer is Satie.", "We got married on June 4th, 2019.", "My birthday is on 3 May.", "My boss, Karin, is from Oslo.",
     ),
     "preference": (
         "I prefer tabs over spaces.", "I'm vegetarian.", "I love hiking in the rain.", "I can't stand loud offices.",
         "I'm a big fan of board games.", "I don't eat pork.", "I hate flying.",
         "Green is my favourite colour.", "I've always been drawn to old maps.", "I enjoy cooking for friends.",
-        "I'm really into birdwatching, so any suggestions would be great!", "I'd rather walk than drive.",
+        "I'm really into birdwatching, so any suggestions would be great!", "I'd rather walk than drive.", "I've got a nut intolerance.",
     ),
     "behaviour": (
         "I usually have lunch at eleven.", "I go running every morning.", "I take the train on Fridays.",
         "I've been learning Polish for two years.", "We meet once a week.", "I tend to forget names.",
-        "I never drive at night.", "On weekends, I bake bread.",
+        "I never drive at night.", "On weekends, I bake bread.", "I no longer work at the mill.", "We use GitLab for reviews.", "We're targeting Python 3.11.",
     ),
     "context": (
         "I'm flying to Porto on 12 March.", "I started the course in September.",
@@ -34,7 +36,7 @@ STATED = {
     ),
     "correction": (
         "Use pytest, not unittest.", "Actually, I live in Milan now, not Rome.", "Actually, I did pay for the seat.",
-        "I meant the blue line, not the red one.",
+        "I meant the blue line, not the red one.", "No, the port is 9090.", "The release has moved to 10 May.",
     ),
 }  # fmt: skip
 
@@ -47,7 +49,37 @@ NOT_STATED = (
     "I used to live in Bern.", "I never thought of that.", "My password is hunter2.", "My PIN code is 4711, keep it.",
     "My API key is sk-proj-abcdefghijklmnop1234.", "Here is the mail:\nI live in Paris and I love opera.",
     '"I live in Paris," she wrote.', "> I live in Paris.", "```\nI live in Paris.\n```", "I can't wait to see it.",
-    "You live in Rome.", "Imagine I live on Mars.", "I need 3 eggs every time, right?",
+    "You live in Rome.", "Imagine I live on Mars.", "I need 3 eggs every time, right?", "You are a helpful assistant called Max.", "Write a story in which I work for the state.",
+    "Nobody calls me Bob.", "Oh sure, I just love being stuck in traffic.", "def name(self): self.name = 'my name is Ann'", "No, the test is still failing.",
+    "In the future this may break.", "I stopped the server.", "We moved to the next item.", "From now on I'll be quiet.", "Don't use the third one.",
+)  # fmt: skip
+
+
+FOREIGN = {
+    "Ich hei\u00dfe Jannis und wohne in Dresden.": "knowledge", "Ich bin Lehrerin an einer Schule.": "knowledge", "Ich rauche nicht mehr.": "behaviour",
+    "Ich mag keine Rosinen.": "preference", "Jeden Dienstag gehe ich schwimmen.": "behaviour", "Nein, ich meinte den Mittwoch.": "correction",
+    "Je m'appelle Sol\u00e8ne.": "knowledge", "J'ai d\u00e9m\u00e9nag\u00e9 \u00e0 Lille en mars.": "knowledge", "Je ne mange pas de porc.": "preference",
+    "R\u00e9ponds-moi toujours en fran\u00e7ais.": "constraint", "Je fais du yoga chaque mardi.": "behaviour", "Mon chat s'appelle Tigre.": "knowledge",
+    "Vivo en Quito.": "knowledge", "Soy al\u00e9rgica a las nueces.": "constraint", "Prefiero el tren.": "preference", "Mi hija se llama Luc\u00eda.": "knowledge",
+    "\u6211\u53eb\u674e\u96f7\uff0c\u4f4f\u5728\u6210\u90fd\u3002": "knowledge", "\u6211\u4e0d\u5403\u732a\u8089\u3002": "preference", "\u6211\u6bcf\u5468\u4e8c\u53bb\u6e38\u6cf3\u3002": "behaviour",
+}  # fmt: skip
+
+FOREIGN_NOT = (
+    "Wo wohne ich?", "Wenn ich in Berlin wohne, was kostet das?", "Er wohnt in Kiel.", '\u00dcbersetze "ich hei\u00dfe Anna" ins Englische.', "Ich bin gleich da.",
+    "Si j'habite \u00e0 Lyon, combien ?", "Je suis pr\u00eat.", "J'aime bien \u00e7a.", "Elle habite \u00e0 Nice.", "Si vivo en Madrid, pago mucho.", "Tengo una pregunta.",
+    "Quiz\u00e1s soy al\u00e9rgico.", "\u5982\u679c\u6211\u4f4f\u5728\u4e0a\u6d77\uff0c\u623f\u79df\u662f\u591a\u5c11\uff1f", "\u6211\u6709\u4e00\u4e2a\u95ee\u9898\u3002",
+)  # fmt: skip
+
+REPLACED = (
+    ("I live in Paris.", "I moved to Lyon."), ("I work at Acme.", "I no longer work at Acme, I'm at Globex now."), ("I'm vegetarian.", "I'm not vegetarian any more."),
+    ("I prefer tea.", "I prefer coffee to tea these days."), ("Our deadline is on 3 May.", "The deadline has moved to 10 May."), ("I'm a nurse.", "I'm a doctor now."),
+    ("I'm allergic to nuts.", "I was wrong, it's not nuts, I'm allergic to soy."), ("Call me Bea.", "Please call me Beatrice instead."),
+    ("Ich wohne in Bonn.", "Ich bin nach Jena gezogen."), ("J'habite \u00e0 Metz.", "J'ai d\u00e9m\u00e9nag\u00e9 \u00e0 Pau."), ("Vivo en Quito.", "Me mud\u00e9 a Loja."),
+    ("\u6211\u4f4f\u5728\u6210\u90fd\u3002", "\u6211\u642c\u5230\u4e86\u897f\u5b89\u3002"),
+)  # fmt: skip
+
+STANDING = (
+    ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I work at Acme.", "My sister works at Globex now."),
 )  # fmt: skip
 
 
@@ -66,6 +98,52 @@ def test_what_a_person_says_of_themselves_is_a_fact(category, text):
 @pytest.mark.parametrize("text", NOT_STATED)
 def test_what_nobody_says_of_themselves_is_none(text):
     assert extracted(text) == ()
+
+
+@pytest.mark.parametrize(("text", "category"), FOREIGN.items())
+def test_in_other_languages_too(text, category):
+    (candidate,) = extracted(text)
+    assert (candidate.content, candidate.category) == (text.rstrip(".\u3002"), category)
+
+
+@pytest.mark.parametrize("text", FOREIGN_NOT)
+def test_what_says_nothing_in_other_languages_is_none(text):
+    assert extracted(text) == ()
+
+
+def known_after(facts, *texts):
+    log = InMemoryLog()
+    for text in texts:
+        log.append((TaskStep(text),), after=log.head(), at=0.0)
+        facts.extract_due(log.read, log.head())
+    return [fact.content for fact in facts.list()]
+
+
+@pytest.mark.parametrize(("old", "new"), REPLACED)
+def test_what_changed_replaces_what_was_so(facts_of, old, new):
+    facts = facts_of(user="ana")
+    (content,) = known_after(facts, old, new)
+    assert content[-8:] in new
+    assert facts.history(facts.list()[-1].id)[0].fact.content == old.rstrip(".\u3002")
+
+
+@pytest.mark.parametrize(("old", "new"), STANDING)
+def test_what_only_came_after_replaces_nothing(facts_of, old, new):
+    assert len(known_after(facts_of(user="ana"), old, new)) == 2
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "Forget that I live in Paris.",
+        "I was joking when I said I live in Paris.",
+        "It's not true that I live in Paris.",
+    ],
+)
+def test_what_is_taken_back_leaves(facts_of, back):
+    assert known_after(facts_of(user="ana"), "I like tea.", "I live in Paris.", back) == ["I like tea"]
+    assert known_after(facts_of(user="bo"), f"I like tea. I live in Paris. {back}") == ["I like tea"]
+    assert known_after(facts_of(user="cy"), back, "I live in Paris.") == ["I live in Paris"]
 
 
 def test_a_correction_replaces_and_the_old_words_stay_in_the_history(facts_of):

@@ -28,7 +28,8 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only)\b", re.IGNORECASE
+    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only|these days|nowadays|instead|from now on)\b",
+    re.IGNORECASE,
 )
 _WHOSE = r"^(?:the|my|our|their|his|her|user['\u2019]?s|the user['\u2019]?s)?\s*"
 _IS = re.compile(
@@ -47,18 +48,35 @@ _STAYS = re.compile(_WHO + r"(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<
 _MOVES = re.compile(_WHO + r"(?:moved|relocated)\s+(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _WORKS = re.compile(_WHO + r"(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _JOINS = re.compile(_WHO + r"joined\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
+_CALLED = re.compile(
+    r"^(?:please |just )*calls? me (?P<value>[^.,;!?]{2,40}?)(?: instead| from now on)?[.!]?$", re.IGNORECASE
+)
 _SLOTS = (
     (_STAYS, _MOVES, "lives living resides based moved relocated"),
     (_WORKS, _JOINS, "works working employed joined"),
-)
-"""Residence and work: the forms that state them, the forms that change them, and the words of both."""
+    (_CALLED, _CALLED, "call"),
+    *(
+        (re.compile(stays, re.IGNORECASE), re.compile(moves, re.IGNORECASE), words)
+        for stays, moves, words in (
+            (r"\bich (?:wohne|lebe)\b.*? in (?P<value>.+)", r"\bich bin\b.*? nach (?P<value>.+?) (?:um)?gezogen", "wohne lebe gezogen umgezogen"),
+            (r"\bj['\u2019]habite (?:\u00e0|en|au) (?P<value>.+)", r"\bj['\u2019]ai (?:d\u00e9|em)m\u00e9nag\u00e9 (?:\u00e0|en|au) (?P<value>.+)", "habite d\u00e9m\u00e9nag\u00e9 emm\u00e9nag\u00e9"),
+            (r"\bvivo en (?P<value>.+)", r"\bme (?:he mudado|mud\u00e9) a (?P<value>.+)", "vivo mudado mud\u00e9"),
+            (r"\u6211.*?\u4f4f\u5728(?P<value>.+)", r"\u6211.*?\u642c(?:\u5230|\u53bb)\u4e86?(?P<value>.+)", "\u6211\u4f4f\u5728 \u642c\u5230\u4e86"),
+        )
+    ),
+)  # fmt: skip
+"""Residence, work and name: the forms that state them, the forms that change them, and the words of both."""
+
+_BECOMES = re.compile(r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?P<value>[^.,;!?]{2,60}?)(?: now)?[.!]?$", re.IGNORECASE)
+"""What somebody is; two may hold, where the newer one does not say "now"."""
 
 _NOT_BUT = re.compile(
-    r",? (?:and not|not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80})$",
+    r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80})(?=,|$)",
     re.IGNORECASE,
 )
 """What a correction says to be wrong, behind what it says."""
 
+_CLAUSES = re.compile(r"[,;] ?|\b(?:but|and)\b ?")
 _OVER = re.compile(
     r"\bprefer(?:s|red)?\s+(?P<one>[^.,;!?]{1,80}?)\s+(?:over|to|instead of|rather than)\s+(?P<other>[^.,;!?]{1,80})",
     re.IGNORECASE,
@@ -119,9 +137,14 @@ def is_corrected_by(correction: str, old: str) -> bool:
     (True, True)
     """
     match = _NOT_BUT.search(correction)
-    said, wrong = (correction[: match.start()], match["wrong"]) if match else (correction, "")
-    if is_contrary(said, old):
+    said, wrong = correction, ""
+    if match is not None:
+        said, wrong = correction[: match.start()] + correction[match.end() :], match["wrong"]
+    if any(is_contrary(clause, old) for clause in (correction, said, *_CLAUSES.split(said))):
         return True
+    one, other = _BECOMES.match(said), _BECOMES.match(old)
+    if one and other and re.search(r"\bnow\b", said, re.IGNORECASE):
+        return _differ(one["value"], other["value"])
     shared = set(fact_terms(said)) & set(fact_terms(old))
     return bool(shared) and bool(wrong) and re.search(rf"\b{re.escape(wrong)}\b", old, re.IGNORECASE) is not None
 

@@ -15,9 +15,9 @@ from pagein.errors import PageinError
 from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import ActionStep, TaskStep, as_text
-from pagein.facts.contradiction import is_corrected_by
+from pagein.facts.contradiction import is_corrected_by, is_near
 from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
-from pagein.facts.extraction.rules import FactCandidate, Utterance, find_candidates
+from pagein.facts.extraction.rules import RETRACTION, FactCandidate, Utterance, find_candidates
 from pagein.facts.fact import Fact, parse_fact_id
 from pagein.facts.ranking import statement_text
 from pagein.facts.reconcile import FactDraft
@@ -167,11 +167,20 @@ class FactExtraction:
         scope = facts.owners.default_scope
         if scope not in facts.settings.scopes:
             scope = "session"
-        return tuple(
-            self._draft_from(candidate, scope)
-            for candidate in find_candidates(utterances)
-            if candidate.confidence >= facts.settings.min_confidence
-        )
+        drafts = list[FactDraft]()
+        for candidate in find_candidates(utterances):
+            if candidate.category == RETRACTION:
+                drafts = [draft for draft in drafts if not is_near(candidate.content, draft.content)]
+                self._take_back(candidate.content)
+            elif candidate.confidence >= facts.settings.min_confidence:
+                drafts.append(self._draft_from(candidate, scope))
+        return tuple(drafts)
+
+    def _take_back(self, content: str) -> None:
+        """Remove what says the same as the words that the user takes back; it stays in the history."""
+        for match in self._facts.rank(content, limit=MAX_KNOWN_FACTS):
+            if is_near(content, match.fact.content):
+                self._remove(match.fact.id, "the user took it back", "rules")
 
     def _draft_from(self, candidate: FactCandidate, scope: FactScope) -> FactDraft:
         """A candidate as a draft; a correction supersedes the contrary facts."""

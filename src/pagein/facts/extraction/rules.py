@@ -1,7 +1,7 @@
 """Extraction of facts by rules: explicit statements of the user.
 
-"Remember that ...", "always ..." and "never ...", "my X is Y", "actually, X is Y" (English), and what people say of themselves
-(``first_person``). Questions, quotations, code, pasted mails and documents, secrets, and orders for the moment give nothing.
+"Remember that ...", "always ..." and "never ...", "from now on ...", "my X is Y", "actually, X is Y" (English), and what people
+say of themselves (``first_person``, five languages). Questions, quotations, code, pasted mails and documents, secrets, and orders for the moment give nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
-from pagein.facts.extraction.first_person import PersonalStatement, find_personal_statement
+from pagein.facts.extraction.first_person import PersonalStatement, find_foreign_statement, find_personal_statement
 from pagein.facts.fact import FactError, checked_content
 
 MAX_SENTENCE_CHARS = 400
 """Characters of a sentence; a longer one states more than a fact."""
+
+RETRACTION = "retraction"
+"""Category of a candidate that the user takes back: it is no fact, and the fact that says the same leaves."""
 
 PERSONAL_CONFIDENCE = 0.85
 """Confidence in what people say of themselves."""
@@ -31,13 +34,24 @@ _DOCUMENT = re.compile(
 """A heading of a document, or a line that says that somebody wrote what follows: no fact is taken from there on."""
 
 _LEAD = re.compile(
-    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|oh|well|yeah|yes|sure|speaking of which|to be honest|honestly|for the record|from now on|in future|"
+    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|oh|well|yeah|yes|sure|speaking of which|to be honest|honestly|for the record|from now on|in (?:the )?future|"
     r"going forward|as a rule|important)\b[,:]?\s+|[-*\u2022]\s+|\d+[.)]\s+)+",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
-    r"^(?:no|nope|actually|correction|sorry|i meant|wrong|that['\u2019]s wrong)\b[,:.!]?\s+", re.IGNORECASE
+    r"^(?:no|nope|actually|correction|sorry|i meant|(?:that['\u2019]s |i was )?wrong|sorry,? i said \S+(?: but)?)\b[,:.!]?\s+",
+    re.IGNORECASE,
 )
+_CHANGES = re.compile(
+    r"\b(?:moved|relocated|switched|joined|no longer|any ?more|now|these days|nowadays|instead|from now on|stopped|quit|gave up|changed|turns out"
+    r"|nicht mehr|kein\w* (?:\w+ )?mehr|(?:um)?gezogen|jetzt|inzwischen|stattdessen|(?:d[ée]|em)m[ée]nag\w+|maintenant|d[ée]sormais|ne \w+ plus|ya no|mud[ée]|mudado|ahora)\b"
+    r"|\u642c|\u4e0d\u518d|\u73b0\u5728",
+    re.IGNORECASE,
+)
+"""Words that say that something is no longer as it was: what says the contrary of the statement leaves."""
+
+_CODE = re.compile(r"^(?:def|class|function|async|return)\b.*[(:=.]|\w\(\w*\):|\bself\.\w")
+_FROM_NOW = re.compile(r"\b(?:from now on|going forward|in (?:the )?future|as a rule|by default)\b", re.IGNORECASE)
 _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
     r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
@@ -47,18 +61,35 @@ _MOMENT = (
 _PASSING = r"(?:not\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
 """Predicates of "my X is" that last for a moment."""
 
-_RULES: tuple[tuple[re.Pattern[str], str, float], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), category, confidence)
-    for pattern, category, confidence in (
-        (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
-        (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
-        (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
-        (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
-        (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+.{3,})$", "preference", 0.85),
-        (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
-        (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
-    )
+Rule = tuple[re.Pattern[str], str, float]
+
+
+def _rules(*rows: tuple[str, str, float]) -> tuple[Rule, ...]:
+    return tuple((re.compile(pattern, re.IGNORECASE), category, confidence) for pattern, category, confidence in rows)
+
+
+_RULES = _rules(
+    (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about|it))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
+    (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
+    (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+    (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
+    (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
+    (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were) (?:now )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
+    (r"^(?P<fact>our (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} (?:is|starts|ends|begins) (?!" + _PASSING + r")(?-i:called |named |.*(?:\d|[A-Z]|\w-\w)).*)$", "knowledge", 0.85),
+    (r"^(?:please )?(?P<fact>(?:do not|don['\u2019]t) (?:use|write|add|send|include|schedule|book) (?!the\b|that\b|this\b|it\b|any of\b|my\b|your\b|these\b|those\b|them\b)[\w' -]{3,60} (?:in|when|for|on|before|after|to|without)\b.*)$", "constraint", 0.85),
+    (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+.{3,})$", "preference", 0.85),
+    (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
+    (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
 )  # fmt: skip
+_ORDERS = _rules(
+    (r"^(?P<fact>(?!(?:i|we|you|he|she|they|it|my|our|the|this|that|there|what|how|in)\b)[a-z]+ (?!.*\b(?:i|we)\b).{3,}?)(?:,? (?:from now on|going forward|in (?:the )?future))?[.!]?$", "constraint", 0.9),
+)  # fmt: skip
+"""What a sentence with "from now on" orders."""
+
+_VALUES = _rules(
+    (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40}? (?:is|are|starts|ends) (?:on )?(?!" + _PASSING + r")(?-i:.*(?:\d|\b[A-Z]\w|`)).*)$", "knowledge", 0.85),
+)  # fmt: skip
+"""What a correction says to be the value."""
 _FOR_NOW = re.compile(
     r"\b(?:for now|this time|just this once|today only|right now|in this (?:message|answer|reply)|temporarily|for this (?:task|one|run|turn))\b",
     re.IGNORECASE,
@@ -76,7 +107,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class FactCandidate:
-    """A possible fact with its source; ``corrects`` if the user corrects an earlier one."""
+    """A possible fact with its source; ``corrects`` if it corrects an earlier one, or says that something changed."""
 
     content: str
     category: str
@@ -103,15 +134,16 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
 
 def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | None:
     text, is_momentary = sentence.text, bool(_FOR_NOW.search(sentence.text))
-    if not 8 <= len(text) <= MAX_SENTENCE_CHARS:
+    if not (8 if text.isascii() else 4) <= len(text) <= MAX_SENTENCE_CHARS:
         return None
-    if holds_secret(text):
+    if holds_secret(text) or _CODE.search(text):
         return None
     is_plain = sentence.masked == text and not is_momentary and not text.endswith("?")
     plain = _LEAD.sub("", text)
     corrected = _CORRECTS.sub("", plain)
     corrects = corrected != plain
-    for pattern, category, confidence in _RULES if is_plain else ():
+    rules = _RULES + (_ORDERS if _FROM_NOW.search(text) else ()) + (_VALUES if corrects else ())
+    for pattern, category, confidence in rules if is_plain else ():
         if (match := pattern.match(corrected)) is not None:
             return _candidate(match["fact"], category, confidence, source, corrects=corrects)
     said = _find_personal(sentence)
@@ -126,6 +158,7 @@ def _find_personal(sentence: OwnSentence) -> PersonalStatement | None:
     masked = sentence.masked.replace("\u2019", "'").replace("\x00", "_")
     plain = _LEAD.sub("", masked)
     said = find_personal_statement(_CORRECTS.sub("", plain)) or find_personal_statement(plain)
+    said = said or find_foreign_statement(plain)
     if said is None or (at := masked.find(said.text)) < 0:
         return None
     return replace(said, text=sentence.text[at : at + len(said.text)])
@@ -133,10 +166,11 @@ def _find_personal(sentence: OwnSentence) -> PersonalStatement | None:
 
 def _candidate(text: str, category: str, confidence: float, source: Source, *, corrects: bool) -> FactCandidate | None:
     try:
-        content = checked_content(text.strip().rstrip(".!"))
+        content = checked_content(text.strip().rstrip(".!\u3002\uff01"))
     except FactError:
         return None
     kind = "correction" if corrects and category not in ("constraint", "preference") else category
+    corrects = corrects or category == "correction" or bool(_CHANGES.search(content))
     return FactCandidate(content[:1].upper() + content[1:], _category_of(content, kind), confidence, source, corrects)
 
 
