@@ -1,12 +1,14 @@
 """Twelve kinds of writer that write badly: none is asked again and again, and none costs more than the run."""
 
+import asyncio
 import json
 
 import pytest
 from writing_runs import GOOD, turn
 
-from pagein import AgentMemory
+from pagein import AgentMemory, AsyncAgentMemory
 from pagein.errors import ConfigurationError
+from pagein.events.identifiers import identifiers
 from pagein.events.steps import Usage
 from pagein.models.base import ModelResponse
 from pagein.models.errors import ModelEmpty, ModelOverflow, ModelRefused, ModelUnavailable
@@ -89,6 +91,57 @@ def test_a_bad_writer_costs_less_than_the_run_and_is_not_asked_again_and_again(k
     memory.close()
 
 
+class Leaving:
+    """A model that ends with an error which a framework or a library means for somebody else."""
+
+    name, window = "leaving", 32_768
+
+    def __init__(self, error):
+        self.error = error
+
+    def write(self, request):
+        raise self.error
+
+    async def awrite(self, request):
+        raise self.error
+
+
+EXITS = [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()]
+
+
+@pytest.mark.parametrize("error", EXITS, ids=repr)
+def test_an_exit_or_a_cancellation_in_the_writer_is_its_failure(error):
+    with AgentMemory.open(":memory:", budget=4_000, policy="rolling", summarizer=Leaving(error), user="ana") as memory:
+        for number in range(12):
+            memory.record(*map(turn, range(3 * number, 3 * number + 3)))
+            memory.view()
+            memory.wait()
+        assert type(error).__name__ in str(memory.report().problems)
+        assert memory.report().writers[0].refused >= 1
+
+
+@pytest.mark.parametrize("error", EXITS, ids=repr)
+def test_an_exit_or_a_cancellation_in_a_writer_leaves_the_loop_alone(error):
+    def sync(prompt):
+        raise error
+
+    async def awaited(prompt):
+        raise error
+
+    async def play_with(writer):
+        async with AsyncAgentMemory.open(":memory:", budget=4_000, policy="rolling", summarizer=writer) as memory:
+            for number in range(12):
+                await memory.record(*map(turn, range(3 * number, 3 * number + 3)))
+                await memory.view()
+                await memory.wait()
+            return str((await memory.report()).problems)
+
+    assert type(error).__name__ in asyncio.run(play_with(sync))
+    if isinstance(error, asyncio.CancelledError):  # the others end the loop by Python's own rule
+        assert "CancelledError" in asyncio.run(play_with(awaited))
+        assert "CancelledError" in asyncio.run(play_with(Leaving(error)))
+
+
 def test_a_pause_grows_and_ends_with_an_answer_of_use():
     clock, answers = [0.0], [BAD["prose"]]
     _, memory, _ = play(lambda request: answers[-1](request), 20, now=lambda: clock[0], spend=None)  # noqa: PLW0108 - the last one changes
@@ -118,6 +171,20 @@ def test_a_pause_grows_and_ends_with_an_answer_of_use():
     assert "not json" in refusal
     assert rest == "3 answers of writer in a row were of no use; it rests for 60 s", "it is said once, however it grows"
     memory.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u8bfb\u53d6\u4e86{0}\uff0c\u4fee\u6539\u4e86{1}\u6587\u4ef6",
+        "{0}\u3092\u8aad\u307f\u3001{1}\u3092\u5909\u66f4",
+        "Leyó {0} y cambió {1}",
+    ],
+)
+def test_a_record_in_another_language_is_measured_by_its_names(text):
+    names = identifiers(text.format("src/io/app.py", "read_file"))
+    assert names == ["src/io/app.py", "read_file"]
+    assert identifiers("data/\u62a5\u544a.csv") == ["data/\u62a5\u544a.csv"]
 
 
 def test_what_may_be_spent_is_a_share_of_the_run():

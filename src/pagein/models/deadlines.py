@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pagein.errors import ConfigurationError
 from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
-from pagein.models.errors import ModelCancelled, ModelUnavailable
+from pagein.models.errors import ModelCancelled, ModelRefused, ModelUnavailable
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
@@ -53,7 +53,7 @@ def call_with_deadline(
     Raises what ``call`` raises, ModelUnavailable at the deadline, and ModelCancelled within 50 ms of ``is_cancelled``
     turning true.
     """
-    outcomes: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    outcomes: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
     is_cancelled = is_cancelled or _IS_CANCELLED.get()
     if is_cancelled is not None and is_cancelled():
         raise ModelCancelled(f"the wait for {name} was called off")
@@ -61,10 +61,7 @@ def call_with_deadline(
     context.run(_IS_CANCELLED.set, is_cancelled)
 
     def work() -> None:
-        try:
-            outcomes.put((context.run(call), None))
-        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
-            outcomes.put((None, error))
+        outcomes.put(_outcome_of(lambda: context.run(call), name))
 
     threading.Thread(target=work, name=f"pagein asks {name}", daemon=True).start()
     finished = False
@@ -79,12 +76,22 @@ def call_with_deadline(
     return result  # type: ignore[return-value]
 
 
+def _outcome_of(call: Callable[[], T], name: str) -> tuple[T | None, Exception | None]:
+    """Run ``call`` in a thread of its own; an exit or an interrupt there is no user's, but a failure of the model."""
+    try:
+        return call(), None
+    except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+        return None, error
+    except BaseException as error:  # noqa: BLE001
+        return None, ModelRefused(f"{name} raised {type(error).__name__}")
+
+
 def _wait_for_outcome(
-    outcomes: queue.SimpleQueue[tuple[T | None, BaseException | None]],
+    outcomes: queue.SimpleQueue[tuple[T | None, Exception | None]],
     seconds: float,
     name: str,
     is_cancelled: Callable[[], bool] | None,
-) -> tuple[T | None, BaseException | None]:
+) -> tuple[T | None, Exception | None]:
     deadline = time.monotonic() + seconds
     while True:
         seconds_left = deadline - time.monotonic()
@@ -131,7 +138,7 @@ async def run_in_thread(call: Callable[[], T]) -> T:
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def resolve(result: T | None, error: BaseException | None) -> None:
+    def resolve(result: T | None, error: Exception | None) -> None:
         if future.cancelled():
             return
         if error is not None:
@@ -140,10 +147,7 @@ async def run_in_thread(call: Callable[[], T]) -> T:
             future.set_result(result)  # type: ignore[arg-type]
 
     def work() -> None:
-        try:
-            outcome: tuple[T | None, BaseException | None] = (context.run(call), None)
-        except BaseException as error:  # noqa: BLE001 - raised again in the awaiting task
-            outcome = (None, error)
+        outcome = _outcome_of(lambda: context.run(call), "the model")
         if not loop.is_closed():
             loop.call_soon_threadsafe(resolve, *outcome)
 

@@ -10,6 +10,7 @@ from pagein.errors import ConfigurationError
 from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
 from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
 from pagein.models.deadlines import acall_model, call_model, call_with_deadline
+from pagein.models.errors import ModelRefused
 from pagein.models.retrying import RetryingModel
 from pagein.models.writer_account import WriterAccount
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob
@@ -128,12 +129,16 @@ class SummaryTask:
             await asyncio.wait({self._cancelled_task})
 
     async def _write(self, job: SummaryJob, before: asyncio.Task[JobOutcome] | None) -> JobOutcome:
-        if before is not None and not before.done():
-            import asyncio  # noqa: PLC0415
+        import asyncio  # noqa: PLC0415
 
+        if before is not None and not before.done():
             await asyncio.wait({before})
         try:
             return await adrive(run_job(job, self._summarizer), self._ask)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return JobOutcome(problem=ModelRefused(f"{self._summarizer.name} raised CancelledError"))
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
             return JobOutcome(problem=error)
 
