@@ -134,7 +134,7 @@ def test_an_exit_or_a_cancellation_in_a_writer_leaves_the_loop_alone(error):
                 await memory.record(*map(turn, range(3 * number, 3 * number + 3)))
                 await memory.view()
                 await memory.wait()
-            return str((await memory.report()).problems)
+            return str(memory.report().problems)
 
     assert type(error).__name__ in asyncio.run(play_with(sync))
     if isinstance(error, asyncio.CancelledError):  # the others end the loop by Python's own rule
