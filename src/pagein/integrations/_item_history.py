@@ -134,10 +134,8 @@ class ItemHistory(EditableHistory):
         if tokens > self._reserved_tokens or size > self._reserved_bytes:
             more = max(0, tokens - self._reserved_tokens), max(0, size - self._reserved_bytes)
             self.reduce_budget(*more)
-            self._reserved_tokens, self._reserved_bytes = (
-                self._reserved_tokens + more[0],
-                self._reserved_bytes + more[1],
-            )
+            self._reserved_tokens += more[0]
+            self._reserved_bytes += more[1]
 
     def switch(self, branch: str) -> None:
         """Go on with another branch. See ``AgentMemory.switch``."""

@@ -2,12 +2,12 @@
 
 They take plain values, so that an application can check its own runs.
 
-    check_budget, check_bytes, check_well_formed the request
-    check_lossless, check_tiling, check_replay   the record and its view
-    check_retrievable                            what a compaction replaced
-    check_prefix, check_progress                 compactions
-    check_verbatim, check_data_framing           what may not change, and what may not act as instructions
-    check_forgeries                              what a tool wrote that looks like the library's own
+    check_budget, check_bytes, check_well_formed  the request
+    check_lossless, check_tiling, check_replay    the record and its view
+    check_retrievable                             what a compaction replaced
+    check_prefix, check_progress                  compactions
+    check_verbatim, check_data_framing            what may not change, and what may not act as instructions
+    check_forgeries                               what a tool wrote that looks like the library's own
 """
 
 from __future__ import annotations
@@ -77,9 +77,8 @@ def check_well_formed(messages: Sequence[Message], formats: Iterable[str] = FORM
     assert turns, "the request has no message"
     assert turns[0].role == "user", f"the request begins with {turns[0].role}"
     assert turns[-1].role in ("user", "tool"), f"the request ends with {turns[-1].role}"
-    assert [message.role for message in messages[: len(messages) - len(turns)]] == ["system"] * (
-        len(messages) - len(turns)
-    ), "a system message behind the first other one"
+    behind = messages[len(messages) - len(turns) :]
+    assert list(behind) == turns, "a system message behind the first other one"
     _check_pairing(turns)
     for name in formats:
         form = format_named(name)
@@ -268,9 +267,9 @@ def settled_prefix(view: View) -> tuple[Message, ...]:
 def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_page_ins: bool = True) -> None:
     """Check that the later request begins with the whole earlier one.
 
-    A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. A block
-    may come where there was none, with the notices that it takes in, or go with them. It gains no line. Page-ins may leave, all together, as where the user's words need
-    their room; without ``with_page_ins`` they are not compared.
+    A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. It gains
+    no line. A block may come where there was none, with the notices that it takes in, or go with them. Page-ins may
+    leave, all together, where the user's words need their room; without ``with_page_ins`` they are not compared.
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after or not before:

@@ -1,11 +1,13 @@
-"""Conformance suite for logs that keep snapshots: a subclass of ``SnapshotTests`` with the fixture of ``LogTests``.
+"""Conformance suite for logs that keep snapshots.
 
-class TestMyLogKeepsSnapshots(SnapshotTests):
-@pytest.fixture
-def open_log(self, tmp_path):
-return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
+A subclass of ``SnapshotTests`` has the fixture of ``LogTests``:
 
-def damage(self, log): ...  # change a byte of the stored snapshot's body without the log
+    class TestMyLogKeepsSnapshots(SnapshotTests):
+        @pytest.fixture
+        def open_log(self, tmp_path):
+            return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
+
+        def damage(self, log): ...  # change a byte of the stored snapshot's body without the log
 """
 
 from __future__ import annotations

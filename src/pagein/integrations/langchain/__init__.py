@@ -1,7 +1,4 @@
-"""pagein in a LangChain agent: one middleware. ``pip install "pagein[langchain]"``.
-
-agent = create_agent(model, tools, middleware=[PageinMiddleware("run.db", budget=80_000)])
-"""
+"""pagein in a LangChain agent: one middleware. ``pip install "pagein[langchain]"``."""
 
 from typing import TYPE_CHECKING
 

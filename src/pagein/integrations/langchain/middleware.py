@@ -1,7 +1,4 @@
-"""pagein in a LangChain agent: one middleware. ``pip install 'pagein[langchain]'``.
-
-agent = create_agent(model, tools, middleware=[PageinMiddleware("run.db", budget=80_000)])
-"""
+"""pagein in a LangChain agent: one middleware. ``pip install 'pagein[langchain]'``."""
 
 from __future__ import annotations
 
@@ -40,6 +37,8 @@ class PreparedRequest:
 
 class PageinMiddleware(ThreadHolder, AgentMiddleware):
     """Sends the model pagein's view of the state: within budget, legal, its prefix kept. The state stays as it is.
+
+        agent = create_agent(model, tools, middleware=[PageinMiddleware("run.db", budget=80_000)])
 
     ``source`` is a store, where every thread of the agent has a session of its own, or one AgentMemory for one
     conversation; the options are ``AgentMemory.open``'s. Messages of the model and results of its tools are recorded,

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from pagein.backends.sqlite import graph_tables as sql
 from pagein.backends.sqlite.graph_tables import GraphTables, Typed
@@ -33,7 +33,20 @@ except ImportError as missing:
 
 _DELTA_COUNTERS = "counters_since_delta_snapshot"
 
-Row = tuple[str, str, str, str | None, str, bytes, str, bytes]
+
+class Row(NamedTuple):
+    """A stored checkpoint; ``metadata`` and ``body`` are as the saver's serializer wrote them, each with its kind."""
+
+    thread: str
+    ns: str
+    id: str
+    parent: str | None
+    kind: str
+    body: bytes
+    metadata_kind: str
+    metadata: bytes
+
+
 Rows = list[Row]
 
 
@@ -141,8 +154,8 @@ class PageinSaver(BaseCheckpointSaver[str]):
         """
         for run in run_ids:
             rows = self._select({"run": str(run)})
-            for thread in {row[0] for row in rows}:
-                self._erase(thread, [row for row in rows if row[0] == thread])
+            for thread in {row.thread for row in rows}:
+                self._erase(thread, [row for row in rows if row.thread == thread])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy everything of a thread into another, parent chains included."""
@@ -164,39 +177,40 @@ class PageinSaver(BaseCheckpointSaver[str]):
             rows = self._select({"thread": thread})
             latest: dict[str, Row] = {}
             for row in rows:
-                latest.setdefault(row[1], row)
-            needed = {row[1:3] for newest in latest.values() for row in self._chain(newest, rows)}
-            self._erase(thread, [row for row in rows if row[1:3] not in needed])
+                latest.setdefault(row.ns, row)
+            needed = {(row.ns, row.id) for newest in latest.values() for row in self._chain(newest, rows)}
+            self._erase(thread, [row for row in rows if (row.ns, row.id) not in needed])
 
     def _chain(self, latest: Row, rows: Sequence[Row]) -> Iterator[Row]:
         """The checkpoint, and its ancestors back to where each DeltaChannel was last saved whole."""
-        by_id = {row[2]: row for row in rows if row[1] == latest[1]}
-        metadata = self.serde.loads_typed((latest[6], latest[7]))
+        by_id = {row.id: row for row in rows if row.ns == latest.ns}
+        metadata = self._metadata(latest)
         missing = set(metadata.get(_DELTA_COUNTERS) or ())
         row: Row | None = latest
         while row is not None:
             yield row
             missing -= set(self._values(row)[1])
-            row = by_id.get(row[3] or "") if missing else None
+            row = by_id.get(row.parent or "") if missing else None
 
     def _erase(self, thread: str, rows: Sequence[Row]) -> None:
         """Erase these checkpoints of one thread, and the channels that no other one uses."""
         with self._tables.writing() as database:
-            for _, ns, name, *_rest in rows:
-                key = (self._tenant, thread, ns, name)
+            for row in rows:
+                key = (self._tenant, thread, row.ns, row.id)
                 for statement in sql.DELETE_CHECKPOINT:
                     database.execute(statement, key)
             used: dict[str, set[tuple[str, str]]] = {}
             for row in self._select({"thread": thread}):
-                versions = self.serde.loads_typed((row[4], row[5]))["channel_versions"]
-                used.setdefault(row[1], set()).update((name, json.dumps(version)) for name, version in versions.items())
+                versions = self.serde.loads_typed((row.kind, row.body))["channel_versions"]
+                used.setdefault(row.ns, set()).update((name, json.dumps(version)) for name, version in versions.items())
             self._channels(thread, "").delete_unused(database, used)
 
     # -- reading
 
     def _select(self, conditions: Mapping[str, str], limit: int = -1) -> Rows:
         statement = sql.select_checkpoints(conditions)
-        return cast(Rows, self._tables.rows(statement, (self._tenant, *conditions.values(), limit)))
+        rows = self._tables.rows(statement, (self._tenant, *conditions.values(), limit))
+        return [Row(*cast(Row, row)) for row in rows]
 
     def _select_listed(
         self,
@@ -223,23 +237,25 @@ class PageinSaver(BaseCheckpointSaver[str]):
             rows = [row for row in rows if self._has_metadata(row, filter)][:limit]
         return rows
 
+    def _metadata(self, row: Row) -> Any:
+        return self.serde.loads_typed((row.metadata_kind, row.metadata))
+
     def _has_metadata(self, row: Row, filter: Mapping[str, Any]) -> bool:
-        metadata = self.serde.loads_typed((row[6], row[7]))
+        metadata = self._metadata(row)
         return all(metadata.get(key) == value for key, value in filter.items())
 
     def _values(self, row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
-        checkpoint = self.serde.loads_typed((row[4], row[5]))
-        return checkpoint, self._channels(row[0], row[1]).load(checkpoint["channel_versions"])
+        checkpoint = self.serde.loads_typed((row.kind, row.body))
+        return checkpoint, self._channels(row.thread, row.ns).load(checkpoint["channel_versions"])
 
     def _tuple(self, row: Row) -> CheckpointTuple:
-        thread, ns, name, parent, *_body, kind, metadata = row
         checkpoint, values = self._values(row)
-        writes = self._tables.rows(sql.READ_WRITES, (self._tenant, thread, ns, name))
+        writes = self._tables.rows(sql.READ_WRITES, (self._tenant, row.thread, row.ns, row.id))
         return CheckpointTuple(
-            config=_config(thread, ns, name),
+            config=_config(row.thread, row.ns, row.id),
             checkpoint=cast(Checkpoint, {**checkpoint, "channel_values": values}),
-            metadata=self.serde.loads_typed((kind, metadata)),
-            parent_config=_config(thread, ns, parent) if parent else None,
+            metadata=self._metadata(row),
+            parent_config=_config(row.thread, row.ns, row.parent) if row.parent else None,
             pending_writes=[
                 (str(task), str(channel), self.serde.loads_typed(cast(Typed, tuple(typed))))
                 for task, channel, *typed in writes

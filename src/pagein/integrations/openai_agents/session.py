@@ -1,8 +1,4 @@
-"""pagein in the OpenAI Agents SDK: one session. ``pip install 'pagein[openai-agents]'``.
-
-session = PageinSession("ann", "run.db", budget=80_000)
-await Runner.run(agent, "Hello", session=session, run_config=session.run_config())
-"""
+"""pagein in the OpenAI Agents SDK: one session. ``pip install 'pagein[openai-agents]'``."""
 
 from __future__ import annotations
 
@@ -38,6 +34,9 @@ __all__ = ["PageinSession"]
 
 class PageinSession(SessionBranches, SessionABC):
     """A session of the SDK, recorded whole; what any model is sent of it is within budget and legal.
+
+        session = PageinSession("ann", "run.db", budget=80_000)
+        await Runner.run(agent, "Hello", session=session, run_config=session.run_config())
 
     ``user``, ``project``, ``task`` and ``tenant`` may be functions of the run's context. Then the session has no items of its
     own: ``bind(context)`` gives the session of a run, and its tools and filter serve the context that calls them.

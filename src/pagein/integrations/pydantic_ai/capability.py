@@ -1,7 +1,4 @@
-"""pagein in a pydantic-ai agent: one capability. ``pip install 'pagein[pydantic-ai]'``.
-
-agent = Agent(model, capabilities=[Pagein("run.db", budget=80_000)])
-"""
+"""pagein in a pydantic-ai agent: one capability. ``pip install 'pagein[pydantic-ai]'``."""
 
 from __future__ import annotations
 
@@ -49,12 +46,15 @@ __all__ = ["Pagein"]
 class Pagein(AbstractCapability[Any]):
     """Sends the model pagein's view of the messages: within budget, legal, its prefix kept. The history stays whole.
 
+        agent = Agent(model, capabilities=[Pagein("run.db", budget=80_000)])
+
     ``conversation`` names the session in the store; without it each ``conversation_id`` of pydantic-ai is one. Requests
     and responses are recorded, durable before the tools run; ``history`` returns them, in a new process too. A request
     that a provider finds too long is made again, smaller. ``tools`` are the tools the model is offered, True, False or
     their names: recall, expand, pin, note, forget; remember and update with facts. The options are
     ``AgentMemory.open``'s; ``user``, ``project``, ``task`` and ``tenant`` may be functions of the run's context:
-    ``user=lambda ctx: ctx.deps.user_id``. Then each owner's conversations are their own. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
+    ``user=lambda ctx: ctx.deps.user_id``. Then each owner's conversations are their own. Raises ConfigurationError,
+    BudgetError; in a run OverBudget, LogError.
     """
 
     def __init__(

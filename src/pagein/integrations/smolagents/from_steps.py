@@ -89,14 +89,11 @@ def _only_observation(own_step: steps.Step | None) -> str | None:
     """The text of the one successful observation that is shown, where nothing else is in it; else None."""
     if not isinstance(own_step, steps.ActionStep):
         return None
-    pairs = [(result, result.extra) for result in own_step.observations if result is not None]
-    extras = [(result, extra) for result, extra in pairs if extra is not None]
-    if len(extras) != 1:
+    shown = [(result, result.extra.body) for result in own_step.observations if result is not None and result.extra]
+    if len(shown) != 1:
         return None
-    result, extra = extras[0]
-    if result.status != "ok" or '"before": ""' in extra.body:
-        return None
-    return _text(result.content)
+    result, fields = shown[0]
+    return _text(result.content) if result.status == "ok" and '"before": ""' not in fields else None
 
 
 def from_steps(own_steps: Sequence[steps.Step], note: Mapping[str, Any]) -> Any:
