@@ -179,6 +179,7 @@ def test_only_reading_from_this_machine_is_answered(client):
     assert client.post("/inspect/api/runs").status_code == 405
     assert client.get("/inspect/api/runs", headers={"host": "evil.example"}).status_code == 403
     assert client.get("/inspect/api/runs", headers={"origin": "https://evil.example"}).status_code == 403
+    assert client.get("/inspect/api/runs", headers={"origin": "http://["}).status_code == 403
     assert client.get("/inspect/api/runs", headers={"origin": "http://127.0.0.1:8791"}).status_code == 200
     for path in ("/inspect", "/inspect/run/fix/request/3", "/inspect/static/app.js", "/inspect/api/runs"):
         headers = client.get(path).headers

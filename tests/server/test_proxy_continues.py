@@ -8,6 +8,7 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.testing.provider import Answer
+from tests.server.sdk_agents import CHAT_TOOL, FLAT_TOOL, TOOL
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,13 @@ class Claude:
     beginning = ()
 
     def body(self, rows):
-        return {"model": "claude-opus-4-8", "max_tokens": 200, "system": "You are Claude Code.", "messages": rows}
+        return {
+            "model": "claude-opus-4-8",
+            "max_tokens": 200,
+            "system": "You are Claude Code.",
+            "messages": rows,
+            "tools": [TOOL],
+        }
 
     def user(self, text):
         return user(text)
@@ -74,7 +81,7 @@ class Codex:
     beginning = ({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>"}]},)  # fmt: skip
 
     def body(self, rows):
-        return {"model": "gpt-5", "instructions": "You are Codex.", "input": rows}
+        return {"model": "gpt-5", "instructions": "You are Codex.", "input": rows, "tools": [FLAT_TOOL]}
 
     def user(self, text):
         return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
@@ -98,7 +105,7 @@ class Opencode:
     beginning = ({"role": "system", "content": "You are opencode."},)
 
     def body(self, rows):
-        return {"model": "gpt-5", "messages": rows}
+        return {"model": "gpt-5", "messages": rows, "tools": [CHAT_TOOL]}
 
     def user(self, text):
         return {"role": "user", "content": text}

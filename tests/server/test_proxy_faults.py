@@ -253,7 +253,12 @@ def test_an_unknown_field_reaches_the_provider_in_a_view_too(stack):
 def test_a_page_of_another_site_may_not_ask(stack):
     made = stack(hello)
     http = made.http()
-    for head in ({"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}):
+    for head in (
+        {"host": "evil.example"},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://["},
+    ):
         assert http.post("/v1/messages", json={**ASK, "messages": USER}, headers=head).status_code == 403
     own = {"origin": made.url}
     assert http.post("/v1/messages", json={**ASK, "messages": USER}, headers=own).status_code == 200

@@ -1,10 +1,12 @@
 """What Claude Code, Codex and opencode sent, recorded with their long texts cut: each is one run, found by its own name."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from pagein.backends.open import open_store
 from pagein.server.naming import name_run
 from pagein.testing.provider import ToolLoop
 
@@ -45,17 +47,20 @@ def test_what_a_client_sent_is_one_run(stack, client):
     loop = TOOLS[client]
     made = stack(ToolLoop(3, loop.tool, loop.arguments))
     http, headers = made.http(), {}
-    for request in offering(recorded(client), loop.tool):
+    requests = offering(recorded(client), loop.tool)
+    for request in requests:
         answer = http.post(request["path"], json=request["body"], headers=request["headers"])
         assert answer.status_code == 200, answer.text
-        assert answer.headers["x-pagein"].startswith("view; run="), answer.headers
+        is_title = client == "opencode" and request is requests[0]
+        assert answer.headers["x-pagein"].startswith("side" if is_title else "view; run="), answer.headers
         headers = request["headers"]
     name = name_run(headers, {})
     assert name.split(":")[0] == {"claude": "claude-code", "codex": "codex", "opencode": "session"}[client]
-    main = f"{name}~2" if client == "opencode" else name  # a title comes first, under the run's name
-    with made.memory(main) as memory:
+    with made.memory(name) as memory:
         steps = [type(step).__name__ for step in memory.steps]
         assert [branch.name for branch in memory.branches()] == ["main"]
     assert steps.count("ActionStep") == 4
+    with closing(open_store(made.store)) as store:
+        assert [run for run in store.sessions() if store.head(run)] == [name]
     assert made.provider.illegal == ()
     assert not [label for name, label in made.app.metrics.counts if name == "failures"]

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -23,7 +22,7 @@ from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.server.settings import LOOPBACK, ServerSettings, hash_key, tenant_of_credential
+from pagein.server.settings import LOOPBACK, ServerSettings, hash_key, host_name, tenant_of_credential
 from pagein.server.wire import COUNTING, PROTOCOLS
 
 KEY_HEADER = "x-pagein-key"
@@ -199,20 +198,13 @@ class ServerApp:
         """False for a page of another site that has a browser ask here: its host or its origin is not this server's."""
         hosts = {*LOOPBACK, self.settings.host}
         is_any = self.settings.host not in LOOPBACK  # a proxy key is needed then
-        host = _host_name(headers.get("host", ""))
+        host = host_name(headers.get("host", ""))
         origin = headers.get("origin")
         is_host = is_any or host in hosts
-        return is_host and (origin is None or _host_name(urlsplit(origin).netloc) in {*hosts, host})
+        return is_host and (origin is None or host_name(origin.partition("//")[2]) in {*hosts, host})
 
 
 async def _no_mcp(scope: Scope, receive: Receive, send: Send) -> None:
     del scope, receive
     text = b"no MCP server: it needs pip install 'pagein[mcp]', and runs of credentials have none\n"
     await send_answer(send, 404, [(b"content-type", b"text/plain")], text)
-
-
-def _host_name(netloc: str) -> str:
-    try:
-        return (urlsplit(f"//{netloc}").hostname or "").lower()
-    except ValueError:
-        return ""

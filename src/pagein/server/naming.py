@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pagein.facts.owners import is_reserved
 from pagein.server.http import parse_object
+from pagein.server.wire import WireProtocol, output_tokens
 
 RUN_HEADER = "x-pagein-run"
 
@@ -16,6 +17,8 @@ NAME_MAX_CHARS = 160
 
 _OLD_CLAUDE_USER = re.compile(r"_session_([0-9a-fA-F-]{8,64})$")
 _CODEX_TURN = "x-codex-turn-metadata"
+_AGENTS = ("claude-code:", "codex:", "opencode:", "session:")
+_PROBES = ("warmup", "quota")
 
 
 def name_run(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
@@ -39,6 +42,23 @@ def clean_name(name: str) -> str:
         return plain
     digest = hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{plain[: NAME_MAX_CHARS - 17]}-{digest}"
+
+
+def is_side_request(protocol: WireProtocol, name: str, body: Mapping[str, Any], rows: Sequence[Any]) -> bool:
+    """True for a request beside its run, of which nothing is handed over again: it has one token for the answer, or an agent
+    asks without tools, or only to warm up, and hands over nothing that a model said.
+    """
+    if body.get("previous_response_id"):
+        return False
+    is_first = all(isinstance(row, Mapping) and row.get("role") in ("user", "system", "developer") for row in rows)
+    is_plain = not (body.get("tools") or body.get("functions")) or (is_first and _last_text(rows) in _PROBES)
+    return output_tokens(protocol, body) == 1 or (is_first and is_plain and name.startswith(_AGENTS))
+
+
+def _last_text(rows: Sequence[Any]) -> str:
+    content = rows[-1].get("content")
+    block = content[-1] if isinstance(content, list) and content else content
+    return str(block.get("text") if isinstance(block, Mapping) else block).strip().lower()
 
 
 def _by_headers(headers: Mapping[str, str]) -> str:

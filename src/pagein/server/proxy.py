@@ -31,7 +31,7 @@ from pagein.server.cache_markers import place_markers
 from pagein.server.events import EventSplitter, StreamEvent
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
-from pagein.server.naming import name_run
+from pagein.server.naming import RUN_HEADER, is_side_request, name_run
 from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs, name_by_content
 from pagein.server.settings import ServerSettings
 from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
@@ -169,19 +169,20 @@ class Proxy:
         if self._settings.mode == "view":
             try:
                 request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
-                plan = plan if isinstance(request, str) else await self._plan_count(plan, request)
+                plan = plan if isinstance(request, str) else await self._plan_preview(plan, request, "count; view")
             except (ServerBusy, http.TooLarge):
                 raise
             except Exception as error:  # noqa: BLE001 - the client's own is counted, whatever is wrong here
                 self._metrics.count("failures", type(error).__name__)
         await self._exchange(incoming, plan, send, may_retry=False)
 
-    async def _plan_count(self, plan: Forwarding, request: RunRequest) -> Forwarding:
+    async def _plan_preview(self, plan: Forwarding, request: RunRequest, note: str) -> Forwarding:
+        """The plan with the view in the place of the messages, where they have another; nothing is recorded."""
         rows = await self._in_thread(request.key, lambda: self._runs.preview(request))
         if rows is None:
             return plan
         body = json.dumps({**request.body, request.protocol.rows_key: rows}, ensure_ascii=False)
-        return replace(plan, body=body.encode("utf-8", "surrogatepass"), note="count; view", is_view=True)
+        return replace(plan, body=body.encode("utf-8", "surrogatepass"), note=note, is_view=True)
 
     # Before forwarding
 
@@ -194,6 +195,9 @@ class Proxy:
             request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
             if isinstance(request, str):
                 return replace(original, note=f"bypass; reason={quote(request)}")
+            if request.is_side:
+                plan = replace(original, note="side")
+                return await self._plan_preview(plan, request, "side; view") if self._settings.mode == "view" else plan
             reason = is_observed_only(protocol, request.body)
             prepared = await self._prepare(request, is_view=self._settings.mode == "view" and not reason)
             if prepared is None:
@@ -231,7 +235,8 @@ class Proxy:
         upstream = self._settings.upstream_of(incoming.path)[0]
         is_named = bool(name) and not name.startswith("key:")
         name = name or name_by_content(protocol, rows)
-        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), is_named)
+        is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, body, rows)
+        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), is_named, is_side)
 
     async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:
         """Record the request and make its view; None for one that goes on from a response that is not known."""

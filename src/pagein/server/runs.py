@@ -53,6 +53,8 @@ class RunRequest:
     size: int
     """Bytes of the body."""
     is_named: bool = False
+    is_side: bool = False
+    """True for a request beside the run, of which nothing is recorded."""
 
     @property
     def key(self) -> tuple[str, str]:

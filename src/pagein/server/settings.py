@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from pagein.errors import ConfigurationError
 
@@ -90,3 +91,11 @@ def tenant_of_credential(secret: str, credential: str) -> str:
 def hash_key(key: str) -> str:
     """The SHA-256 of a proxy key, as ``[server.keys]`` has it."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def host_name(netloc: str) -> str:
+    """The name of a host, without its port, in lower case; "" for what is none."""
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").lower()
+    except ValueError:
+        return ""

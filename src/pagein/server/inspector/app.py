@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -23,7 +22,7 @@ from pagein.log.encryption import Key
 from pagein.server.inspector.data import InspectorData, NotFound
 from pagein.server.inspector.export import export_page
 from pagein.server.inspector.scan import SearchCursor
-from pagein.server.settings import LOOPBACK
+from pagein.server.settings import LOOPBACK, host_name
 
 BASE = "/inspect"
 KEY_COOKIE = "pagein-inspect"
@@ -114,11 +113,11 @@ class InspectorApp:
         """The answer to who may not look; None for all others."""
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("the inspector only reads", 405)
-        host, origin = _host_of(request.headers.get("host", "")), request.headers.get("origin")
+        host, origin = host_name(request.headers.get("host", "")), request.headers.get("origin")
         hosts = {*LOOPBACK, self.settings.host}
         if not self.settings.secret and host not in hosts:
             return PlainTextResponse("this host is not served", 403)  # a page elsewhere whose name leads here
-        if origin is not None and _host_of(urlsplit(origin).netloc) not in {*hosts, host}:
+        if origin is not None and host_name(origin.partition("//")[2]) not in {*hosts, host}:
             return PlainTextResponse("this origin is not served", 403)
         if self.settings.secret:
             given = request.query_params.get("key")
@@ -229,13 +228,6 @@ def _with_path(get: Callable[..., Any]) -> Callable[[Request], Any]:
 def _whole(request: Request, name: str) -> int:
     text = request.query_params.get(name, "0")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-
-
-def _host_of(netloc: str) -> str:
-    try:
-        return (urlsplit(f"//{netloc}").hostname or "").lower()
-    except ValueError:
-        return ""
 
 
 def _is_same(given: str, secret: str) -> bool:
