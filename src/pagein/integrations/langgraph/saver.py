@@ -34,7 +34,7 @@ except ImportError as missing:
 _DELTA_COUNTERS = "counters_since_delta_snapshot"
 
 
-class Row(NamedTuple):
+class CheckpointRow(NamedTuple):
     """A stored checkpoint; ``metadata`` and ``body`` are as the saver's serializer wrote them, each with its kind."""
 
     thread: str
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     metadata: bytes
 
 
-Rows = list[Row]
+Rows = list[CheckpointRow]
 
 
 class PageinSaver(BaseCheckpointSaver[str]):
@@ -175,24 +175,24 @@ class PageinSaver(BaseCheckpointSaver[str]):
                 self.delete_thread(thread)
                 continue
             rows = self._select({"thread": thread})
-            latest: dict[str, Row] = {}
+            latest: dict[str, CheckpointRow] = {}
             for row in rows:
                 latest.setdefault(row.ns, row)
             needed = {(row.ns, row.id) for newest in latest.values() for row in self._chain(newest, rows)}
             self._erase(thread, [row for row in rows if (row.ns, row.id) not in needed])
 
-    def _chain(self, latest: Row, rows: Sequence[Row]) -> Iterator[Row]:
+    def _chain(self, latest: CheckpointRow, rows: Sequence[CheckpointRow]) -> Iterator[CheckpointRow]:
         """The checkpoint, and its ancestors back to where each DeltaChannel was last saved whole."""
         by_id = {row.id: row for row in rows if row.ns == latest.ns}
         metadata = self._metadata(latest)
         missing = set(metadata.get(_DELTA_COUNTERS) or ())
-        row: Row | None = latest
+        row: CheckpointRow | None = latest
         while row is not None:
             yield row
             missing -= set(self._values(row)[1])
             row = by_id.get(row.parent or "") if missing else None
 
-    def _erase(self, thread: str, rows: Sequence[Row]) -> None:
+    def _erase(self, thread: str, rows: Sequence[CheckpointRow]) -> None:
         """Erase these checkpoints of one thread, and the channels that no other one uses."""
         with self._tables.writing() as database:
             for row in rows:
@@ -210,7 +210,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
     def _select(self, conditions: Mapping[str, str], limit: int = -1) -> Rows:
         statement = sql.select_checkpoints(conditions)
         rows = self._tables.rows(statement, (self._tenant, *conditions.values(), limit))
-        return [Row(*cast(Row, row)) for row in rows]
+        return [CheckpointRow(*cast(CheckpointRow, row)) for row in rows]
 
     def _select_listed(
         self,
@@ -237,18 +237,18 @@ class PageinSaver(BaseCheckpointSaver[str]):
             rows = [row for row in rows if self._has_metadata(row, filter)][:limit]
         return rows
 
-    def _metadata(self, row: Row) -> Any:
+    def _metadata(self, row: CheckpointRow) -> Any:
         return self.serde.loads_typed((row.metadata_kind, row.metadata))
 
-    def _has_metadata(self, row: Row, filter: Mapping[str, Any]) -> bool:
+    def _has_metadata(self, row: CheckpointRow, filter: Mapping[str, Any]) -> bool:
         metadata = self._metadata(row)
         return all(metadata.get(key) == value for key, value in filter.items())
 
-    def _values(self, row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _values(self, row: CheckpointRow) -> tuple[dict[str, Any], dict[str, Any]]:
         checkpoint = self.serde.loads_typed((row.kind, row.body))
         return checkpoint, self._channels(row.thread, row.ns).load(checkpoint["channel_versions"])
 
-    def _tuple(self, row: Row) -> CheckpointTuple:
+    def _tuple(self, row: CheckpointRow) -> CheckpointTuple:
         checkpoint, values = self._values(row)
         writes = self._tables.rows(sql.READ_WRITES, (self._tenant, row.thread, row.ns, row.id))
         return CheckpointTuple(
