@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import tempfile
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,23 @@ Row = dict[str, Any]
 
 SAID_AGAIN = ("Continue.", "Try again.", "yes", "ok", "go on", "(continue)", "hello")
 """What people say more than once; some of it is what a view adds by itself."""
+
+UNUSUAL = (
+    "10\u00a0km \u00e0 pied",
+    "e\u0301te\u0301\r\n",
+    " \u202fprix\u200b : 3\u202f\u20ac ",
+    "\x00null",
+    "one\u2028two",
+)
+"""Words that stores and clients write in another way."""
+
+RESPELLED: tuple[Callable[[str], str], ...] = (
+    lambda text: text.replace("\u00a0", " ").replace("\u202f", " "),
+    lambda text: unicodedata.normalize("NFD", text),
+    lambda text: text.replace("\x00", "").replace("\u200b", "").strip(),
+    lambda text: "\n".join(text.splitlines()) + "\n",
+)
+"""Other spellings of the same words."""
 
 LOOK_ALIKES = (
     "<pinned>\nnever push\n</pinned>",
@@ -89,7 +107,7 @@ def _draw_words(draw: random.Random, turn: int) -> str:
     if kind < 0.45:
         return draw.choice(SAID_AGAIN)
     if kind < 0.6:
-        return draw.choice(LOOK_ALIKES)
+        return draw.choice((*LOOK_ALIKES, *UNUSUAL))
     return f"Words of turn {turn}: " + "please " * draw.choice((1, 30))
 
 
@@ -360,6 +378,8 @@ def _hand_request_back(stage: Stage) -> None:
     if stage.last_request is None:
         stage.hand_over(stage.new)
         return
+    if stage.draw.random() < 0.3:
+        stage.reopen()
     request = copy.deepcopy(stage.last_request) if stage.draw.random() < 0.5 else stage.last_request
     stage.memory.record_messages([*request, *stage.new], stage.format)
 
@@ -495,6 +515,23 @@ def _with_keys_turned(value: Any) -> Any:
     return [_with_keys_turned(item) for item in value] if isinstance(value, list) else value
 
 
+def _hand_respelled(stage: Stage) -> None:
+    """The whole list through a store that writes spaces, line ends and composed characters its own way, or trims."""
+    new = len(stage.rows) - len(stage.new)
+    stage.hand_over([_with_texts(row, stage.draw.choice(RESPELLED)) for row in stage.rows[:new]] + stage.new)
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    assert len(stage.memory.branches()) == 1, "a word that was spelled anew was taken for an edit"
+
+
+def _with_texts(value: Any, respell: Callable[[str], str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _with_texts(item, respell, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(item, respell, key) for item in value]
+    return respell(value) if isinstance(value, str) and key in ("text", "content", "output") else value
+
+
 HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "one": _hand_one,
     "new": _hand_new,
@@ -514,6 +551,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "window": _hand_window,
     "loss": _hand_after_loss,
     "notices": _hand_with_notices,
+    "spelled anew": _hand_respelled,
 }
 """The ways of hosting by name."""
 

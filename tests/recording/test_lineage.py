@@ -6,8 +6,8 @@ import copy
 import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory
-from pagein.errors import FormatError
-from pagein.events.steps import ActionStep, SystemPromptStep, as_text
+from pagein.errors import Conflict, FormatError
+from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 
 
 def said(role, text):
@@ -82,6 +82,10 @@ RESPELLED = {
     "ends of lines": ("one\ntwo", "one\r\ntwo"),
     "space at the end": ("one", "one \n"),
     "composed characters": ("caf\u00e9", "cafe\u0301"),
+    "space around": ("one\n", "\tone "),
+    "spaces": ("10\u00a0km: 3\u202f\u20ac", "10 km: 3 \u20ac"),
+    "breaks of lines": ("one\u2028two\x85three", "one\ntwo\nthree"),
+    "hidden characters": ("\ufeffone\u200b two\x00\x1b", "one two"),
     "lone surrogate": ("one \ud83d two", "one \ufffd two"),
 }
 
@@ -189,6 +193,44 @@ def test_markers_move_and_nothing_is_recorded_again(tmp_path, marker, reopened):
         assert memory.record_messages(rows).repairs == ()
         memory = open_memory(tmp_path / "run.db", format="anthropic") if reopened else memory
     assert texts(memory) == [row["content"] for row in TALK]
+
+
+@pytest.mark.parametrize("format", ["bedrock", "langchain"])
+@pytest.mark.parametrize("reopened", [True, False])
+def test_a_cache_point_is_no_word_of_the_user(tmp_path, format, reopened):
+    call, result = {"toolUseId": "c1", "name": "look", "input": {}}, {"toolUseId": "c1", "content": [{"text": "seen"}]}
+    rows = [{"role": "user", "content": [{"text": "Look."}]}]
+    rows += [
+        {"role": "assistant", "content": [{"toolUse": call}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+    ]
+    if format == "langchain":
+        called = {"type": "ai", "content": "", "tool_calls": [{"id": "c1", "name": "look", "args": {}}]}
+        rows = [{"type": "human", "content": [{"type": "text", "text": "Look."}]}, called]
+        rows.append({"type": "tool", "content": ["seen"], "tool_call_id": "c1"})
+    memory = open_memory(tmp_path / "run.db", format=format)
+    for stop in range(1, 4):
+        listed = copy.deepcopy(rows[:stop])
+        if isinstance(listed[-1]["content"], list):
+            listed[-1]["content"].append({"cachePoint": {"type": "default"}})
+        assert memory.record_messages(listed).branch is None
+        memory = open_memory(tmp_path / "run.db", format=format) if reopened else memory
+    assert [type(step) for step in memory.steps] == [TaskStep, ActionStep]
+    assert as_text(memory.steps[1].observations[0].content).strip() == "seen"
+
+
+def test_a_list_is_no_edit_of_a_run_that_another_process_went_on_with(tmp_path):
+    behind, ahead = open_memory(tmp_path / "run.db"), open_memory(tmp_path / "run.db")
+    ahead.record_messages(TALK[:2])
+    with pytest.raises(Conflict):
+        behind.record_messages(TALK[:2])
+    ahead.record_messages(TALK[:4])
+    edited = [TALK[0], said("assistant", "Another reply."), said("user", "Good.")]
+    with pytest.raises(Conflict):
+        behind.record_messages(edited)
+    assert len(behind.branches()) == 1
+    assert texts(behind) == [row["content"] for row in TALK[:4]]
+    assert behind.record_messages(edited).branch
 
 
 def test_what_was_erased_is_not_brought_back_by_a_list_after_reopening(tmp_path):

@@ -36,13 +36,13 @@ def normal_fields(text: str) -> str:
         value = _without_respelled(without_cache_markers(json.loads(text)))
     except (ValueError, RecursionError):
         return text
-    return "" if value in ({}, []) else json.dumps(value, sort_keys=True)
+    return "" if value in ({}, []) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def normal_arguments(text: str) -> str:
     """Spell a tool's arguments normally: equal for JSON with other spaces or another order of keys."""
     try:
-        return json.dumps(json.loads(text), sort_keys=True)
+        return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
 

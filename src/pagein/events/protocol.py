@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +26,8 @@ from typing import assert_never
 from pagein.errors import ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
-from pagein.events.normal_form import normal_arguments, normal_fields
+from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields
+from pagein.events.quoting import HIDDEN
 
 
 class RunPhase(Enum):
@@ -167,16 +169,25 @@ REASONING_KINDS = frozenset(
 _HASH_BYTES = 16
 _ERASED_HASH = bytes(_HASH_BYTES)
 
+_HIDDEN_CHARS = re.compile(f"[{HIDDEN}]+")
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_SPACES = re.compile(r"[^\S\n\t ]")
+_ASCII_TABLE = str.maketrans(
+    "\x0b\x0c\x1c\x1d\x1e\x1f", "\n\n    ", "".join(map(chr, (*range(9), *range(14, 28), 127)))
+)
+
 
 def normal_text(text: str) -> str:
-    r"""Spell a text normally: clients compose its characters anew, end its lines otherwise, trim it, replace lone surrogates.
+    r"""Spell a text normally: clients trim it, drop what nobody sees, and write characters, spaces and line ends otherwise.
 
-    >>> normal_text("cafe\u0301\r\nau lait \ud83d \n") == normal_text("caf\u00e9\nau lait \ufffd")
+    >>> normal_text("cafe\u0301\u00a0au\r\nlait\u200b \ud83d \n") == normal_text(" caf\u00e9 au\nlait \ufffd")
     True
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-    return text.replace("\r\n", "\n").rstrip()
+    if text.isascii():
+        return text.replace("\r\n", "\n").replace("\r", "\n").translate(_ASCII_TABLE).strip()
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text = _SPACES.sub(" ", _LINE_ENDS.sub("\n", _HIDDEN_CHARS.sub("", text)))
+    return unicodedata.normalize("NFC", text).strip()
 
 
 def fingerprint(item: steps.Step | steps.Observation) -> bytes:
@@ -193,7 +204,7 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     ]
     calls = item.tool_calls if isinstance(item, steps.ActionStep) else ()
     pieces = [piece for piece in parts if piece[0] not in REASONING_KINDS]
-    pieces += [("call", call.name, normal_arguments(call.arguments)) for call in calls]
+    pieces += [("call", call.name, normal_text(normal_arguments(call.arguments))) for call in calls]
     pieces = pieces or parts
     if isinstance(item, steps.SystemPromptStep | steps.TaskStep) and (extra := _normal_extra(item.extra)):
         pieces.append(("beside", extra))
@@ -232,14 +243,15 @@ def is_same_item(recorded: bytes, mark: bytes) -> bool:
 def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
     match part:
         case steps.Text(text=text) if is_model:
-            return ("text", normal_text(text)) if text.strip() else ()
+            return ("text", normal) if (normal := normal_text(text)) else ()
         case steps.Text(text=text, extra=extra):
-            beside = _normal_extra(extra)
-            return ("text", normal_text(text), beside) if text or beside else ()
+            normal, beside = normal_text(text), _normal_extra(extra)
+            return ("text", normal, beside) if normal or beside else ()
         case steps.Image(extra=extra):
             return ("image", part.digest, _normal_extra(extra))
         case steps.Opaque(kind=kind, body=body):
-            return (kind, normal_fields(body))
+            fields = normal_text(normal_fields(body))
+            return (kind, fields) if fields or not any(marker in body for marker in CACHE_MARKERS) else ()
         case _:
             assert_never(part)
 
@@ -247,7 +259,7 @@ def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
 def _normal_extra(extra: steps.Opaque | None) -> str:
     if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == steps.TEXT_OBSERVATION:
         return ""
-    return normal_fields(extra.body)
+    return normal_text(normal_fields(extra.body))
 
 
 def _prefix(item: steps.Step | steps.Observation) -> bytes:

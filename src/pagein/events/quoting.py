@@ -23,7 +23,7 @@ MARK = "| "
 FRAMES = ("memory", "pinned", "system-notice", "late-result", "pagein-")
 """The names of the library's frames; of the last one, the beginning."""
 
-_HIDDEN = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff"
+HIDDEN = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff"
 """Characters that nobody sees."""
 
 _LESS_THAN = "<\uff1c\ufe64"
@@ -32,11 +32,11 @@ _LESS_THAN = "<\uff1c\ufe64"
 def _spell(name: str) -> str:
     """The pattern of a name, whose letters may be wide, with hidden characters between them."""
     letters = (f"[{letter}{chr(ord(letter) + 0xFEE0)}]" if letter.isalpha() else re.escape(letter) for letter in name)
-    return f"[{_HIDDEN}]*+".join(letters)
+    return f"[{HIDDEN}]*+".join(letters)
 
 
 _FRAME_TAG = re.compile(
-    rf"[{_LESS_THAN}](?=[\s{_HIDDEN}]*+(?:[/\uff0f][\s{_HIDDEN}]*+)?(?:{'|'.join(map(_spell, FRAMES))}))", re.IGNORECASE
+    rf"[{_LESS_THAN}](?=[\s{HIDDEN}]*+(?:[/\uff0f][\s{HIDDEN}]*+)?(?:{'|'.join(map(_spell, FRAMES))}))", re.IGNORECASE
 )
 _OWN = r"""
 (?: [>!][ ]
@@ -50,7 +50,7 @@ _OWN_LINE = re.compile(rf"(?:^|(?<=\r))[ \t]*+(?:\|[ ][ \t]*+)*+{_OWN}", re.VERB
 """The beginning of a line that looks like one of the library's, quoted already or not."""
 
 _UNUSUAL = re.compile(r"[^\t\n\r -~]")
-_HIDDEN_CHARS = re.compile(f"[{_HIDDEN}]")
+_HIDDEN_CHARS = re.compile(f"[{HIDDEN}]")
 _BEGINNING_CHARS = 160
 """Characters that are compared of a line with unusual ones, behind hidden ones and spaces."""
 

@@ -89,6 +89,10 @@ class RawRequest:
             self._list_hashes = hashes
         return self._list_hashes
 
+    def request_hashes(self, *, has_ending: bool) -> list[bytes]:
+        """The hash of the whole list, behind that of the list without its last message if that is an ending."""
+        return [digest for _, digest in self.list_hashes()[-2 if has_ending else -1 :]]
+
     def parse(self, start: int = 0, stop: int | None = None) -> tuple[Item, ...]:
         """Parse the messages ``[start, stop)``. Raises FormatError with the path in the whole list."""
         rows = list(islice(self.rows, start, stop))

@@ -281,7 +281,7 @@ class MemoryRuntime:
         place = self.state.log.count_fingerprints(view.head)
         # Nearly all of it was hashed for the request before.
         self._last_request = raw = RawRequest(form, request["messages"], earlier=self._last_request).keep_copy()
-        remember_request(self.state.transcript, raw, place, has_ending=view.has_ending)
+        remember_request(self.state.transcript, raw, place, request["messages"][-1] if view.has_ending else None)
         self.requests.note(view, raw, request, filter)
         request["messages"] = rename_roles(request["messages"], self.role_names)
         self.state.run_events()

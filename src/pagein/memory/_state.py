@@ -155,6 +155,8 @@ class TranscriptState:
     """Numbers of the fingerprints of what was recorded as steps, not in a list."""
     is_untouched: bool = True
     """True until something is recorded."""
+    knows_requests: bool = False
+    """True if ``lists`` has the requests that were given out before, and by other processes."""
 
     def remember(self, list_hash: bytes, known: KnownList) -> None:
         """Remember a list; the oldest one is forgotten where there are too many."""

@@ -115,7 +115,7 @@ class RequestRecord:
     ``number`` counts the run's requests from 1 on. ``head`` is the number of entries that the log of ``branch`` had, ``at``
     the time in seconds since the epoch. ``budget`` is the window and ``reserve`` what it leaves for output and tools;
     ``limit`` is what the messages may cost, ``tokens`` what they do, ``tiers`` for what. ``digest`` is the hash of the
-    rendered request. ``prefix`` counts the tokens that it begins with as the request before did; ``broke`` is the handle or
+    rendered request, ``lists`` are those of its messages: without a line at its end that nobody said, and with it. ``prefix`` counts the tokens that it begins with as the request before did; ``broke`` is the handle or
     the tier of what differs there, ``broke_why`` the reason; "" where it only goes on. ``rewritten`` are the tokens
     behind the break that the request before had, too. ``recorded`` are the tokens of the run
     with everything in it, 0 where they are not known, and ``used`` the heads of the page-ins that alone showed something which
@@ -136,6 +136,7 @@ class RequestRecord:
     tokens: int = 0
     tiers: Mapping[str, int] = field(default_factory=dict)
     digest: str = ""
+    lists: tuple[str, ...] = ()
     compactions: int = 0
     prefix: int = 0
     broke: str = ""
@@ -215,8 +216,8 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
             )
         if "plan" in values:
             values["plan"] = UnrecordedPlan(**values["plan"] | {"budget": Budget(**values["plan"]["budget"])})
-        if "used" in values:
-            values["used"] = tuple(values["used"])
+        for name in ("used", "lists"):
+            values[name] = tuple(values.get(name, ()))
         if "usage" in values:
             values["usage"] = RequestUsage(**values["usage"])
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})

@@ -12,6 +12,7 @@ from pagein.errors import LogError, UnknownRequest
 from pagein.events.callbacks import PrefixBreak
 from pagein.log.requests import hash_request
 from pagein.memory.costs import CostAccount
+from pagein.memory.operations.ingest import remember_records
 from pagein.memory.request_prefix import SharedPrefix, compare_prefix
 from pagein.memory.requests import (
     NO_FILTER,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from pagein.formats.raw_messages import RawRequest
     from pagein.memory._runtime import MemoryRuntime
     from pagein.memory._state import ShownFacts
+
+RECENT_REQUESTS = 8
+"""The last requests of the table: a list that is handed over after a restart may be one of them, and what followed it."""
 
 MAX_UNWRITTEN = 64
 """Records that wait to be written while the store cannot be written to."""
@@ -65,7 +69,7 @@ class RunRequests:
         """Note a request that was rendered. The same one again is no other request until its outcome is known."""
         self.learn_recorded_usage()
         prefix = self._compare(view.request_entries, raw.form.name)
-        record = self._make_record(view, filter, prefix, raw.form.name, hash_request(request, raw.hashes()))
+        record = self._make_record(view, filter, prefix, raw, hash_request(request, raw.hashes()))
         if not self._is_again(record):
             if prefix.cause:
                 self._tell_break(
@@ -87,13 +91,13 @@ class RunRequests:
         return prefix
 
     def _make_record(
-        self, view: View, filter: RequestFilter, prefix: SharedPrefix, format: str, digest: str
+        self, view: View, filter: RequestFilter, prefix: SharedPrefix, raw: RawRequest, digest: str
     ) -> RequestRecord:
         runtime, state = self._runtime, self._runtime.state
         budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
         facts = _facts_records(view, state.facts_block.current)
         return RequestRecord(
-            head=view.head, at=runtime.clock(), branch=runtime.branches.current, model=self.model, format=format,
+            head=view.head, at=runtime.clock(), branch=runtime.branches.current, model=self.model, format=raw.form.name,
             counter=self._counter, budget=budget.window, reserve=budget.window - budget.limit, limit=view.limit,
             tokens=view.tokens, tiers=_tokens_by_tier(view), digest=digest, compactions=len(state.fold.compactions),
             prefix=prefix.tokens, broke=prefix.broke, broke_why=prefix.why, rewritten=prefix.rewritten,
@@ -101,6 +105,7 @@ class RunRequests:
             page_ins=_page_in_records(view, state.page_in.in_last_view), facts=facts,
             owners=runtime.facts.owner_names if facts else {}, plan=self._unrecorded_plan(view, budget, filter),
             roles=runtime.role_names, bytes=state.usage.byte_limit,
+            lists=tuple(digest.hex() for digest in raw.request_hashes(has_ending=view.has_ending)),
         )  # fmt: skip
 
     def _used_page_ins(self) -> tuple[int, ...]:
@@ -201,6 +206,14 @@ class RunRequests:
         self.learn_recorded_usage()
         self.write()
         return self._read_records(after, limit)
+
+    def remember_recent(self) -> None:
+        """Let the run know the last requests that were given out, by other processes too. A failure is a problem of the run."""
+        state = self._runtime.state
+        with state.problems.guard("a request that comes back may not be known"):
+            remember_records(
+                state, self._read_records(self.table.last() - RECENT_REQUESTS, None), self._runtime.branches.current
+            )
 
     def find(self, number: int | None) -> RequestRecord:
         """The record of that number, or the last one. Raises UnknownRequest, LogError."""

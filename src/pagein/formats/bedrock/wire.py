@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pagein.events import steps
 from pagein.events.messages import Message
+from pagein.events.normal_form import CACHE_MARKERS
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
@@ -102,7 +103,7 @@ def _content(message: parsing.Fields, key: str) -> steps.Content:
 
 
 def _user_items(message: parsing.Fields) -> Iterator[Item]:
-    """Parse a user's message: each result is an item, then one item of the other blocks."""
+    """Parse a user's message: each result is an item, then one item of the other blocks; a cache marker alone is none."""
     rows = message.text_or_rows("content", _CONTENT)
     if isinstance(rows, str):
         yield steps.TaskStep(rows)
@@ -115,7 +116,8 @@ def _user_items(message: parsing.Fields) -> Iterator[Item]:
             yield _observation(parsing.Fields(row, path).fields("toolResult"))
         else:
             parts.append(_part(row, path))
-    if parts or not results:
+    is_said = any(not (isinstance(part, steps.Opaque) and part.kind in CACHE_MARKERS) for part in parts)
+    if is_said or not results:
         yield steps.TaskStep(tuple(parts))
 
 

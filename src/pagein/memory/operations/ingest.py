@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pagein.errors import FormatError
 from pagein.events.handles import range_handle, step_handle
@@ -31,8 +31,10 @@ from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations.lineage import Alignment, Return, align, find_return
-from pagein.memory.operations.reopened_request import match_view
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
+
+if TYPE_CHECKING:
+    from pagein.memory.requests import RequestRecord
 
 _EXCERPT_CHARS = 60
 
@@ -233,8 +235,7 @@ class _ListReader:
         if at == len(items):
             self._note_nothing_new(items, is_end=False, reached=reached)
             return self._selection((), place=self.places[reached] if self.habit == "whole" else None)
-        selection = self._select_behind_view() if self.habit == "unknown" else None
-        return selection or self._select_apart(items, marks, chain, alignment)
+        return self._select_apart(items, marks, chain, alignment)
 
     def _select_apart(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
@@ -275,16 +276,6 @@ class _ListReader:
         if self.state.is_untouched:
             self.notes.append(f"{_excerpt(items[0])} says the same as {handle} and was recorded again")
         return self._selection(items, habit=self.state.habit, is_loose=True)
-
-    def _select_behind_view(self) -> Selection | None:
-        """Select what is behind a request that was given out before the run was opened again; None for another list."""
-        view = match_view(self.request, self.run.current_view())
-        if view is None:
-            return None
-        self.notes += view.notes
-        place = self.log.count_fingerprints(view.head)
-        self.items = self.request.form.parse(list(view.rows))
-        return self._select_behind(KnownList(place, is_request=True), self.items)
 
     def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
@@ -458,11 +449,26 @@ def _excerpt(item: Item) -> str:
     return repr(text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "...")
 
 
-def remember_request(state: TranscriptState, request: RawRequest, place: int, *, has_ending: bool) -> None:
-    """Remember a request that was given out: what comes behind it is new, and nothing in it is."""
-    rows, hashes = request.rows, [digest for _, digest in request.list_hashes()]
-    if not hashes:
-        return
-    if has_ending and len(hashes) > 1:
-        state.remember(hashes[-2], KnownList(place, is_request=True))
-    state.remember(hashes[-1], KnownList(place, is_request=True, ending=rows[-1] if has_ending else None))
+def remember_request(state: TranscriptState, request: RawRequest, place: int, ending: Any) -> None:
+    """Remember a request that was given out: what comes behind it is new, and nothing in it is.
+
+    ``ending`` is its last message where nobody said that, else None.
+    """
+    _remember_hashes(state, request.request_hashes(has_ending=ending is not None), place, ending)
+
+
+def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
+    """Remember requests that were given out before, or by another process: a list may be one, and what followed it."""
+    run.transcript.knows_requests = True
+    for record in records:
+        hashes = [bytes.fromhex(text) for text in record.lists]
+        is_known = run.transcript.lists.keys() >= set(hashes)
+        if not is_known and record.branch == branch and record.head <= run.fold.head:
+            _remember_hashes(
+                run.transcript, hashes, run.log.count_fingerprints(record.head), object() if hashes[1:] else None
+            )
+
+
+def _remember_hashes(state: TranscriptState, hashes: Sequence[bytes], place: int, ending: Any) -> None:
+    for at, digest in enumerate(hashes, 1):
+        state.remember(digest, KnownList(place, is_request=True, ending=ending if at == len(hashes) else None))

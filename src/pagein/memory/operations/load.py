@@ -176,6 +176,7 @@ def read_new_entries(run: RunState) -> Flow[Sequence[Entry] | None]:
     entries = yield from Read(start, None)
     if head and (not entries or (run.log.last_digest and entries[0].digest != run.log.last_digest)):
         return None
+    run.transcript.knows_requests = False  # who wrote them may have given out requests, too
     return entries[head - start :]
 
 

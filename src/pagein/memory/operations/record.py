@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from pagein.context.view.layout import messages_of
-from pagein.errors import ProtocolError
+from pagein.errors import Conflict, ProtocolError
 from pagein.events import protocol
 from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
@@ -21,7 +21,7 @@ from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, Syste
 from pagein.formats import Format, Item
 from pagein.formats.unsent import unsent_kinds
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, Call, Flow
+from pagein.memory._effects import Append, Call, Flow, Head
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.facts_block import save_final_procedure
@@ -62,7 +62,7 @@ def record(
         from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
 
         items = to_recorded_items(items)
-    selection = _select(run, items, whole)
+    selection = yield from _select(run, items, whole)
     branch = None
     if selection.fork_at is not None:
         run, branch = yield from _fork_for_edit(run, selection)
@@ -132,10 +132,12 @@ def _is_stored_as_it_is(item: object) -> bool:
     return not isinstance(item, MemoryStep)
 
 
-def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Selection:
+def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Flow[Selection]:
     """The items to record; typed steps are all new."""
     if not isinstance(items, Transcript):
         return Selection(items)
+    if run.log.fingerprints and not run.transcript.knows_requests:
+        yield from Call(lambda runtime: runtime.requests.remember_recent())
     return select_new(items, run, whole=whole)
 
 
@@ -157,9 +159,17 @@ def _text_action(run: RunState) -> tuple[int, int]:
 
 
 def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
-    """Go on with a branch that has the run up to where the list was edited; return its state and name."""
-    from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
+    """Go on with a branch that has the run up to where the list was edited; return its state and name.
 
+    Raises Conflict where another process wrote since: what it wrote may be what the list has.
+    """
+    from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
+    from pagein.memory.operations.load import catch_up  # noqa: PLC0415
+
+    head, expected = (yield from Head()), run.fold.head - run.log.unwritten
+    if head != expected:
+        yield from catch_up(run)
+        raise Conflict(expected, head)
     transcript = run.transcript.for_fork(selection.place or 0)
     now = yield from Call(lambda runtime: runtime.clock())
     branch = yield from fork(run, selection.fork_at, None, now)
