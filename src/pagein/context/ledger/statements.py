@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.context.ledger import english
-from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_patterns, guess_language, has_english
+from pagein.context.ledger.binding_words import (
+    FOREIGN_KINDS,
+    IDIOMS,
+    foreign_patterns,
+    guess_language,
+    has_english,
+    holds_number,
+    revises,
+)
 from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
@@ -312,24 +320,27 @@ def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingSt
     values = tuple(find_values(plain))
     # German writes every noun like a name: one counts behind "ist" alone.
     names = english.GERMAN_NAME.search(plain) if language == "German" else values
-    has_typed = any(map(is_typed, values)) or bool(names) or find_option(plain) is not None
-    for kind, pattern in zip(FOREIGN_KINDS, patterns, strict=True):
-        match = pattern.search(plain)
-        if match is None or (kind in ("limit", "value") and not has_typed):
-            continue
-        is_prohibition = pattern is patterns[0]
-        value = _chosen_value(plain, values)
-        return BindingStatement(
-            kind,  # type: ignore[arg-type]
-            sentence.text,
-            is_safety=is_prohibition,
-            subject=subject_stems(plain, (value,) if value else ()),
-            value=value.text if value else "",
-            value_type=value.type if value else "",
-            revises=bool(revising.search(plain)),
-            is_prohibition=is_prohibition,
-        )
-    return None
+    has_value = any(map(is_typed, values)) or bool(names) or holds_number(plain) or find_option(plain) is not None
+    matches = (
+        (kind, pattern)
+        for kind, pattern in zip(FOREIGN_KINDS, patterns, strict=True)
+        if pattern.search(plain) and (has_value or kind not in ("limit", "value"))
+    )
+    kind, pattern = next(matches, ("correction" if has_value and revises(language, plain) else None, revising))
+    if kind is None:
+        return None
+    is_prohibition = pattern is patterns[0]
+    value = _chosen_value(plain, values)
+    return BindingStatement(
+        kind,  # type: ignore[arg-type]
+        sentence.text,
+        is_safety=is_prohibition,
+        subject=subject_stems(plain, (value,) if value else ()),
+        value=value.text if value else "",
+        value_type=value.type if value else "",
+        revises=bool(revising.search(plain)),
+        is_prohibition=is_prohibition,
+    )
 
 
 def _statement(
