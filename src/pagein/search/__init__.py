@@ -1,9 +1,11 @@
-"""Search over recorded steps: an index by words and by vectors, derived from the log and rebuilt at need.
+"""Search over recorded steps.
 
-with SqliteSearchIndex("run.db") as index:
-    index.catch_up(log)
-    hits = index.search("why did the build fail?")
-    snippets = pack(hits, 1_000, counter, "why did the build fail?")
+An index by words and by vectors is derived from the log, and rebuilt at need:
+
+    with SqliteSearchIndex("run.db") as index:
+        index.catch_up(log)
+        hits = index.search("why did the build fail?")
+        snippets = pack(hits, 1_000, counter, "why did the build fail?")
 """
 
 from typing import TYPE_CHECKING
