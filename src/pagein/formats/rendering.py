@@ -7,13 +7,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Part, ToolCall, as_parts
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats.parsing import is_utf8, to_plain_json
+
+T = TypeVar("T")
 
 NO_CONTENT = "(no content)"
 NO_OUTPUT = "(no output)"
@@ -152,9 +154,9 @@ def image_base64(image: Image) -> str:
     return base64.b64encode(image.data).decode("ascii")
 
 
-def replace_surrogates(value: Any) -> Any:
+def replace_surrogates(value: T) -> T:
     """Replace each lone surrogate by U+FFFD, so that the value's JSON is UTF-8; the same value where there is none."""
-    return value if is_utf8(value) else _replace_in(value)
+    return value if is_utf8(value) else cast(T, _replace_in(value))
 
 
 def _replace_in(value: Any) -> Any:

@@ -59,13 +59,11 @@ def read_whole_answer(protocol: ProtocolName, body: Any) -> tuple[list[Json] | N
     usage = body["usage"] if isinstance(body.get("usage"), dict) else None
     match protocol:
         case "messages":
-            row = _spoken_message(body.get("content"))
-            return row, usage, ""
+            return _spoken_message(body.get("content")), usage, ""
         case "chat":
             choices = body.get("choices")
-            is_one = isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)
-            message = choices[0].get("message") if is_one and isinstance(choices, list) else None
-            return _spoken_completion(message), usage, ""
+            only = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+            return _spoken_completion(only.get("message") if isinstance(only, dict) else None), usage, ""
         case "responses":
             return _spoken_items(body), usage, str(body.get("id") or "")
     assert_never(protocol)

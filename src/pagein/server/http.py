@@ -26,6 +26,10 @@ _HOP_BY_HOP = frozenset(
 )
 
 
+class ClientGone(Exception):
+    """The client hung up."""
+
+
 class StreamBroken(Exception):
     """The upstream broke off an answer: the client's connection is closed without an end, too."""
 
@@ -80,10 +84,6 @@ async def read_incoming(scope: Scope, receive: Receive, limit: int, *, with_body
             break
     path = str(scope.get("path", "/"))
     return Incoming(scope["method"], path, scope.get("query_string", b""), list(scope["headers"]), b"".join(chunks))
-
-
-class ClientGone(Exception):
-    """The client hung up."""
 
 
 def unpack(raw: bytes, encoding: str, limit: int) -> bytes:

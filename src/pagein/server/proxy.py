@@ -34,7 +34,7 @@ from pagein.server.metrics import Metrics
 from pagein.server.naming import RUN_HEADER, is_side_request, name_run
 from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs, name_by_content
 from pagein.server.settings import ServerSettings
-from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
+from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, overflow_error, reason_to_observe
 
 if TYPE_CHECKING:
     from pagein.server.telemetry import ChatTelemetry
@@ -198,7 +198,7 @@ class Proxy:
             if request.is_side:
                 plan = replace(original, note="side")
                 return await self._plan_preview(plan, request, "side; view") if self._settings.mode == "view" else plan
-            reason = is_observed_only(protocol, request.body)
+            reason = reason_to_observe(protocol, request.body)
             prepared = await self._prepare(request, is_view=self._settings.mode == "view" and not reason)
             if prepared is None:
                 return replace(original, note="bypass; reason=unknown%20previous%20response")

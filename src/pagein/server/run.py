@@ -26,12 +26,7 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     Raises OSError where the port is taken.
     """
     settings = app.settings
-    config = uvicorn.Config(
-        app, host=settings.host, port=settings.port, log_config=None, access_log=False, ws="none",
-        server_header=False, date_header=False, timeout_graceful_shutdown=settings.limits.drain_seconds,
-    )  # fmt: skip
-    listener = open_listener(config.host, config.port, config.backlog)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
+    config, listener = _listen(app, settings.host, settings.port, settings.limits.drain_seconds)
     server = _Server(config, lambda: on_start(listener.getsockname()[1]))
     try:
         server.run(sockets=[listener])
@@ -46,12 +41,7 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
 
     Raises OSError where the port is taken, RuntimeError where the app does not start.
     """
-    config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False, date_header=False,
-        timeout_graceful_shutdown=drain_seconds,
-    )  # fmt: skip
-    listener = open_listener(host, port, config.backlog)
-    logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
+    config, listener = _listen(app, host, port, drain_seconds)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="pagein-server")
     thread.start()
@@ -66,6 +56,16 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
         server.should_exit = True
         thread.join(START_SECONDS + drain_seconds)
         listener.close()
+
+
+def _listen(app: Any, host: str, port: int, drain_seconds: int) -> tuple[uvicorn.Config, socket.socket]:
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False, date_header=False,
+        timeout_graceful_shutdown=drain_seconds,
+    )  # fmt: skip
+    listener = open_listener(host, port, config.backlog)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
+    return config, listener
 
 
 def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:

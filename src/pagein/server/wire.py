@@ -60,7 +60,7 @@ def output_tokens(protocol: WireProtocol, body: Mapping[str, Any]) -> int:
     return token_count(body, *protocol.output_keys)
 
 
-def is_observed_only(protocol: WireProtocol, body: Mapping[str, Any]) -> str:
+def reason_to_observe(protocol: WireProtocol, body: Mapping[str, Any]) -> str:
     """The reason why a request's history may not be replaced by a view; "" for none.
 
     The provider has the history itself, or is to compact it.

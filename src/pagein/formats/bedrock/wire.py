@@ -67,8 +67,7 @@ class Bedrock(WireFormat):
                 _append_message(rows, message)
         _keep_to_limits(system, rows)
         request = {"system": system, "messages": rows} if system else {"messages": rows}
-        whole: dict[str, Any] = rendering.replace_surrogates(request)
-        return whole
+        return rendering.replace_surrogates(request)
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of the Converse API that the request breaks. Never raises."""

@@ -84,8 +84,7 @@ class Gemini(WireFormat):
         request: dict[str, Any] = {"messages": turns.rows}
         if system:
             request["systemInstruction"] = {"parts": system}
-        whole: dict[str, Any] = rendering.replace_surrogates(request)
-        return whole
+        return rendering.replace_surrogates(request)
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of ``generateContent`` that the request breaks. Never raises."""

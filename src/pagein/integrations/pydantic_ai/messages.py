@@ -162,8 +162,7 @@ def to_rows(messages: Sequence[Message]) -> list[Row]:
         if isinstance(request, dict):
             rows[-1] = {**rows[-1], **request}
         rows[-1]["parts"] += _request_parts(message, fields, names)
-    rendered: list[Row] = rendering.replace_surrogates(rows)
-    return rendered
+    return rendering.replace_surrogates(rows)
 
 
 def _request_parts(message: Message, fields: Row, names: dict[str, str]) -> Iterator[Row]:
