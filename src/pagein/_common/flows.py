@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 E = TypeVar("E")
 T = TypeVar("T")
@@ -29,8 +29,7 @@ def drive(flow: Generator[E, Any, T], perform: Callable[[E], Any]) -> T:
             else:
                 effect = flow.send(result)
     except StopIteration as end:
-        value: T = end.value
-        return value
+        return cast(T, end.value)
     finally:
         flow.close()
 
@@ -47,7 +46,6 @@ async def adrive(flow: Generator[E, Any, T], perform: Callable[[E], Awaitable[An
             else:
                 effect = flow.send(result)
     except StopIteration as end:
-        value: T = end.value
-        return value
+        return cast(T, end.value)
     finally:
         flow.close()

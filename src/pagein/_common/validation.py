@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
+from pagein._common.surrogates import is_utf8
 from pagein.errors import ConfigurationError, PageinError
 
 Kind = Literal["whole", "number", "switch", "text", "path", "list", "table"]
@@ -179,12 +180,3 @@ def is_whole_number(value: object) -> TypeGuard[int]:
 def is_number(value: object) -> TypeGuard[float]:
     """True for an int or a float, NaN included, that is no bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_utf8(text: str) -> bool:
-    """True for a text without lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -23,6 +23,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import assert_never
 
+from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
@@ -185,8 +186,7 @@ def normal_text(text: str) -> str:
     """
     if text.isascii():
         return text.replace("\r\n", "\n").replace("\r", "\n").translate(_ASCII_TABLE).strip()
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    text = _SPACES.sub(" ", _LINE_ENDS.sub("\n", _HIDDEN_CHARS.sub("", text)))
+    text = _SPACES.sub(" ", _LINE_ENDS.sub("\n", _HIDDEN_CHARS.sub("", replace_surrogates(text))))
     return unicodedata.normalize("NFC", text).strip()
 
 

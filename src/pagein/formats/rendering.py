@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from pagein._common import surrogates
 from pagein.errors import FormatError
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Part, ToolCall, as_parts
@@ -162,8 +163,7 @@ def replace_surrogates(value: T) -> T:
 def _replace_in(value: Any) -> Any:
     match value:
         case str():
-            # UTF-16 also joins a pair of surrogates that was split into two characters.
-            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+            return surrogates.replace_surrogates(value)
         case list():
             return [_replace_in(item) for item in value]
         case dict():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pagein._common.validation import is_utf8
+from pagein._common.surrogates import is_utf8
 from pagein.errors import ConfigurationError, LogErased, LogError, LogUnreadable
 from pagein.events.entries import Erased
 from pagein.log.base import Entry, Problem, Verification

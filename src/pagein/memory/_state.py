@@ -133,7 +133,7 @@ class KnownList:
     """A list that was handed over, or a request that was given out.
 
     ``place`` is the number of the run's fingerprints that it covers. ``ending`` is the line in the user's place at the end of
-    a request. A ``is_loose`` list did not begin where the run begins.
+    a request. An ``is_loose`` list did not begin where the run begins.
     """
 
     place: int
@@ -288,8 +288,7 @@ class PageInOccasion:
     """The occasion of a page-in, by the positions of what came last; -1 for none.
 
     These are the last compaction, the newest user message, and the newest action that names something out of view.
-
-    Nothing is looked for until there is another.
+    Nothing is looked for until one of them is another.
     """
 
     compaction: int = -1
@@ -360,7 +359,7 @@ class ShownFacts:
 
 @dataclass(slots=True)
 class FactsBlockState:
-    """True ``is_on`` where facts are extracted and shown; their place in the view, None for none; the option ``procedures``."""
+    """``is_on`` where facts are extracted and shown; their place in the view, None for none; the option ``procedures``."""
 
     is_on: bool = False
     placement: Placement | None = "tail"

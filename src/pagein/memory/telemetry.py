@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pagein._common.version import __version__
 from pagein.context.view.view import View
@@ -103,8 +103,7 @@ class Telemetry:
                     self._tell_effect(effect, result, start, context)
                     effect = turn.send(result)
         except StopIteration as end:
-            value: T = end.value
-            return value
+            return cast(T, end.value)
         finally:
             turn.close()
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pagein._common.surrogates import replace_surrogates
 from pagein.context.ledger.block import with_ledger
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
@@ -324,12 +325,16 @@ def check_verbatim(
     if cost <= (view.limit // 2 if half is None else half):
         required += [task_texts(step) for step in earlier]
     for name in formats:
-        wire_lines = [_safe(text) for text in wire_texts(format_named(name).render(view.messages()), "user")]
+        wire_lines = [
+            replace_surrogates(text) for text in wire_texts(format_named(name).render(view.messages()), "user")
+        ]
         for text in pins:
-            assert any(_holds_pin(_safe(text), line) for line in wire_lines), f"the pin {text!r} is not in the request"
+            assert any(_holds_pin(replace_surrogates(text), line) for line in wire_lines), (
+                f"the pin {text!r} is not in the request"
+            )
         for parts in required:
             for text in parts:
-                assert _safe(text) in wire_lines or not text.strip(), (
+                assert replace_surrogates(text) in wire_lines or not text.strip(), (
                     f"the user's words {text!r} are not in the request"
                 )
     user_contents = [message.content for message in view.messages() if message.role == "user"]
@@ -345,10 +350,6 @@ def task_texts(step: TaskStep) -> list[str]:
 def _holds_pin(pin: str, text: str) -> bool:
     """Report whether the text has the pin; inside a frame, text that looks like its end tag is escaped."""
     return pin in text or pin in text.replace("&lt;", "<")
-
-
-def _safe(text: str) -> str:
-    return re.sub("[\ud800-\udfff]", "\ufffd", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def check_data_framing(view: View, systems: Sequence[SystemPromptStep]) -> None:

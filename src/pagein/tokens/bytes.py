@@ -82,9 +82,8 @@ def _image_bytes(image: Image) -> int:
 def _call_bytes(call: ToolCall) -> int:
     name = max(len(json.dumps(text)) for text in (call.name, *wire_names(call.name)))
     arguments = max(len(json.dumps(call.arguments)), json_bytes(parse_arguments(call.arguments)))
-    return (
-        CALL_BYTES + 2 * name + arguments + _id_bytes(call.id) + _extra_bytes(call.extra)
-    )  # a result may have the name too
+    # A result may have the name too.
+    return CALL_BYTES + 2 * name + arguments + _id_bytes(call.id) + _extra_bytes(call.extra)
 
 
 def _id_bytes(call_id: str) -> int:

@@ -73,9 +73,8 @@ class Calibration:
         return max(0, int((limit - self.overhead) / self.factor))
 
     def _is_stale(self, estimated: int, reported: int) -> bool:
-        for earlier, same in self.reports:
-            if same == reported and abs(earlier - estimated) > 0.05 * earlier:
-                return True
+        if any(same == reported and abs(earlier - estimated) > 0.05 * earlier for earlier, same in self.reports):
+            return True
         if len(self.words) < RATIOS_KEPT:  # without a learned factor the fit cannot be judged
             return False
         before = self.apply(self.reports[-1][0])

@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ConfigurationError
 from pagein.events.steps import Image
 from pagein.tokens.images import UNKNOWN, ImageRule, image_tokens
@@ -88,11 +89,6 @@ def load_tokenizer(name: str) -> Any:
     from splintr import Tokenizer  # noqa: PLC0415 - 0.01 s and 40 MB that a plain import must not cost
 
     return Tokenizer.from_pretrained(name)
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace each lone surrogate by U+FFFD, and join each pair of surrogates."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def split_pieces(text: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ def entry_bounds(view: View) -> frozenset[int]:
 def before_open_calls(view: View) -> frozenset[int]:
     """Allow no cut behind an action that waits for a result: it stays until all its results have come."""
     waiting = next((entry.first for entry in view.run if _has_open_calls(entry)), view.head)
-    return frozenset(entry for entry in entry_bounds(view) if entry <= waiting)
+    return frozenset(bound for bound in entry_bounds(view) if bound <= waiting)
 
 
 def before_live_thinking(view: View) -> frozenset[int]:
@@ -36,7 +36,7 @@ def before_live_thinking(view: View) -> frozenset[int]:
     newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None)
     if newest is None or not has_thinking(newest):
         return entry_bounds(view)
-    return frozenset(entry for entry in entry_bounds(view) if entry <= newest.first)
+    return frozenset(bound for bound in entry_bounds(view) if bound <= newest.first)
 
 
 RULES: tuple[CutRule, ...] = (entry_bounds, before_open_calls, before_live_thinking)
@@ -44,10 +44,7 @@ RULES: tuple[CutRule, ...] = (entry_bounds, before_open_calls, before_live_think
 
 def cuts(view: View) -> tuple[int, ...]:
     """Return the positions where the run may be split, in order."""
-    allowed = RULES[0](view)
-    for rule in RULES[1:]:
-        allowed &= rule(view)
-    return tuple(sorted(allowed))
+    return tuple(sorted(frozenset.intersection(*(rule(view) for rule in RULES))))
 
 
 def _has_open_calls(entry: ViewEntry) -> bool:
