@@ -138,10 +138,10 @@ def open_data(db: str, tenant: str) -> InspectorData:
 
 
 def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
-    from pagein.server.inspector.export import export_page  # noqa: PLC0415 - loads for an export alone
+    from pagein.memory.export import replace_file  # noqa: PLC0415 - loads for an export alone
+    from pagein.server.inspector.export import export_page  # noqa: PLC0415
 
     with closing(open_data(db, tenant)) as data, _output.progress_bar(session, None) as advance:
-        page = export_page(data, session, lambda done, total: advance(done, total=total))
-    path.write_bytes(page)
-    _output.print_text(f"{path}: {session}, {len(page):,} bytes; it opens without a server")
+        replace_file(path, lambda: export_page(data, session, lambda done, total: advance(done, total=total)))
+    _output.print_text(f"{path}: {session}, {path.stat().st_size:,} bytes; it opens without a server")
     return 0

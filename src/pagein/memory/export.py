@@ -50,7 +50,7 @@ def export_session(log: Log, path: str | os.PathLike[str]) -> ExportResult:
         end = json.loads(line)
         last = ExportResult(count, end["digest"])
 
-    _replace_file(Path(path), lines)
+    replace_file(Path(path), lines)
     return last
 
 
@@ -61,7 +61,7 @@ def export_messages(log: Log, path: str | os.PathLike[str], format: str = "opena
     same session: use ``export_session`` for that. Raises what reading the log raises, FormatError, LogError.
     """
     request = transcript(log, format)
-    _replace_file(Path(path), lambda: [_json(request), b"\n"])
+    replace_file(Path(path), lambda: [_json(request), b"\n"])
     return ExportResult(len(request["messages"]))
 
 
@@ -114,8 +114,8 @@ def _json(request: dict[str, Any]) -> bytes:
         return json.dumps(request, indent=1).encode()
 
 
-def _replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
-    """Write to a file beside it and move that into place; after a failure the old file is there."""
+def replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
+    """Write to a file beside it and move that into place; after a failure the old file is there. Raises LogError."""
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +164,14 @@ class InspectorApp:
 
     async def _export(self, request: Request) -> Response:
         run = request.path_params["run"]
+        pieces = export_page(self.data, run)
         try:
-            page = await run_in_threadpool(export_page, self.data, run)
+            first = await run_in_threadpool(next, pieces)
         except PageinError as error:
             return PlainTextResponse(str(error), 404)
         name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run)[:80]
         disposition = {"content-disposition": f'attachment; filename="{name}.html"'}
-        return Response(page, media_type="text/html", headers=disposition)
+        return StreamingResponse(chain((first,), pieces), media_type="text/html", headers=disposition)
 
     async def _events(self, request: Request) -> Response:
         return StreamingResponse(self._watch(request), media_type="text/event-stream")

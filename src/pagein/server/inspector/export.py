@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from pagein.memory.operations.requests import RenderedRequest
@@ -14,7 +18,7 @@ from pagein.server.inspector.data import InspectorData, describe_changes, descri
 
 _IMPORT = re.compile(r'(from|import)\s*(["\'])\./([^"\']+)\2')
 _SHARED_MIN_CHARACTERS = 120
-"""Characters from which on a text that several answers have is written once."""
+"""Characters from which on what several answers have is written once."""
 
 _REFERENCE = "\0#"
 
@@ -48,33 +52,65 @@ def list_answers(data: InspectorData, run: str, tick: Tick) -> Iterator[tuple[st
         yield f"runs/{run}/steps/{handle}", data.step(run, handle)
 
 
-def export_page(data: InspectorData, run: str, tick: Tick = lambda *_: None) -> bytes:
-    """The HTML file of a run. Raises NotFound, LogError."""
-    texts: dict[str, int] = {}
-    # Each answer is shared at once: of a long run all of them would not fit in memory side by side.
-    answers = {address: _share_texts(answer, texts) for address, answer in list_answers(data, run, tick)}
-    value = {"run": run, "answers": answers, "texts": list(texts)}
-    # Within a script element only "<" can end it.
-    content = json.dumps(value).replace("<", "\\u003c")
+def export_page(data: InspectorData, run: str, tick: Tick = lambda *_: None) -> Iterator[bytes]:
+    """Yield the HTML file of a run, piece by piece: nothing but what repeats is in memory. Raises NotFound, LogError."""
+    answers = list_answers(data, run, tick)
+    first = next(answers)
     style, script = _read("style.css"), _bundle("app.js")
     policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'"
-    page = f"""<!doctype html>
+    yield f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}"><title>pagein</title><style>{style}</style></head>
-<body><div id="app"></div><script type="application/json" id="pagein-export">{content}</script>
+<body><div id="app"></div><script type="text/plain" id="pagein-export">""".encode()
+    yield from _pack(_list_lines(chain([("", {"run": run}), first], answers)))
+    yield f"""</script>
 <script type="module">{script}</script></body></html>
-"""
-    return page.encode()
+""".encode()
 
 
-def _share_texts(value: Any, texts: dict[str, int]) -> Any:
-    if isinstance(value, dict):
-        return {key: _share_texts(item, texts) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_share_texts(item, texts) for item in value]
-    if isinstance(value, str) and (len(value) >= _SHARED_MIN_CHARACTERS or value.startswith(_REFERENCE)):
-        return f"{_REFERENCE}{texts.setdefault(value, len(texts))}"
-    return value
+@dataclass(slots=True)
+class _Shared:
+    """What several answers have, each a line of its own, numbered in their order."""
+
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    new_lines: list[str] = field(default_factory=list)
+
+    def share(self, value: Any) -> Any:
+        """The value, or where it is long a reference to its line."""
+        if isinstance(value, dict):
+            value = {key: self.share(item) if isinstance(item, str) else item for key, item in value.items()}
+        elif not isinstance(value, str):
+            return value
+        text = json.dumps(value)
+        if len(text) < _SHARED_MIN_CHARACTERS and not (isinstance(value, str) and value.startswith(_REFERENCE)):
+            return value
+        digest = blake2b(text.encode(), digest_size=16).digest()
+        if digest not in self.numbers:
+            self.numbers[digest] = len(self.numbers)
+            self.new_lines.append(f"\t{text}\n")
+        return f"{_REFERENCE}{self.numbers[digest]}"
+
+
+def _list_lines(answers: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Yield a line for each answer, its address and its value; before it, with no address, those that it refers to."""
+    shared = _Shared()
+    for address, answer in answers:
+        value = {key: list(map(shared.share, item)) if isinstance(item, list) else shared.share(item)
+                 for key, item in answer.items()}  # fmt: skip
+        yield from shared.new_lines
+        shared.new_lines.clear()
+        yield f"{json.dumps(address)}\t{json.dumps(value)}\n"
+
+
+def _pack(lines: Iterable[str]) -> Iterator[bytes]:
+    """Compress lines as gzip does, in base64."""
+    packer, rest = zlib.compressobj(wbits=31), b""
+    for line in lines:
+        rest += packer.compress(line.encode())
+        whole = len(rest) // 3 * 3
+        yield base64.b64encode(rest[:whole])
+        rest = rest[whole:]
+    yield base64.b64encode(rest + packer.flush())
 
 
 def _bundle(name: str) -> str:

@@ -3,20 +3,35 @@
 const holder = document.getElementById("pagein-export");
 const REFERENCE = "\0#";
 
-const readExport = () => {
+/** The lines of an exported file: those that begin with a tab are shared, the others have an address. Each is parsed when asked for. */
+const readExport = async () => {
   if (!holder) return null;
-  const whole = JSON.parse(holder.textContent);
-  const revive = (value) => {
-    if (typeof value === "string") return value.startsWith(REFERENCE) ? whole.texts[+value.slice(2)] : value;
-    if (Array.isArray(value)) return value.map(revive);
-    if (value && typeof value === "object")
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, revive(item)]));
-    return value;
+  if (typeof DecompressionStream === "undefined") {
+    document.getElementById("app").textContent = "This browser is too old to open the file: use one of 2023 or later.";
+  }
+  const bytes = Uint8Array.from(atob(holder.textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const shared = [];
+  const answers = new Map();
+  for (const line of (await new Response(stream).text()).split("\n")) {
+    const tab = line.indexOf("\t");
+    if (tab === 0) shared.push(line.slice(1));
+    else if (tab > 0) answers.set(JSON.parse(line.slice(0, tab)), line.slice(tab + 1));
+  }
+  // As the exporter shares them: the values of an answer, the items of its lists, and the texts in either.
+  const one = (value) =>
+    typeof value === "string" && value.startsWith(REFERENCE) ? JSON.parse(shared[+value.slice(2)]) : value;
+  const change = (value, way) => Object.fromEntries(Object.entries(value).map(([key, part]) => [key, way(part)]));
+  const item = (value) => {
+    const whole = one(value);
+    return whole && typeof whole === "object" && !Array.isArray(whole) ? change(whole, one) : whole;
   };
-  return { run: whole.run, answers: revive(whole.answers) };
+  const all = (value) => (Array.isArray(value) ? value.map(item) : item(value));
+  const find = (address) => (answers.has(address) ? change(JSON.parse(answers.get(address)), all) : undefined);
+  return { run: find("").run, find };
 };
 
-export const exported = readExport();
+export const exported = await readExport();
 const API = "/inspect/api/";
 
 const inFlight = new Map();
@@ -30,7 +45,7 @@ export const get = (path) => {
 /** Ask the server; an error carries its own words. */
 const ask = async (path) => {
   if (exported) {
-    const answer = exported.answers[decodeURIComponent(path)];
+    const answer = exported.find(decodeURIComponent(path));
     if (answer === undefined) throw new Error("This is not in the exported file.");
     return answer;
   }
