@@ -10,7 +10,9 @@ from pagein.facts.extraction.rules import Utterance, find_candidates
 
 SECRETS = (
     "export DB_PASSWORD=letmein", "run --password letmein", "curl -u admin:letmein https://x.org", "mysqldump -u root -pletmein shop",
-    "sshpass -p letmein ssh host", "Authorization: Bearer abcdefghij",
+    "sshpass -p 'letmein' ssh host", "docker login -u me -p letmein registry.org", "redis-cli -a letmein ping", "zip -P letmein a.zip a", "htpasswd -b file bob letmein",
+    "aws configure set aws_secret_access_key wJalrXUtnFEMI7MDENG", "ansible-playbook x.yml -e 'become_pass=letmein'", "sudo -S <<< 'letmein' apt update", "smbclient //s -U bob%letmein",
+    "openssl enc -k letmein -in a", "Authorization: Bearer abcdefghij",
     "My password is hunter2.", "The wifi password: s3cr3t!", "My password for the bank is Kuh8.", "Mein Passwort ist Hase.",
     "Le mot de passe est soleil.", "Mi contraseña es perro99.", "пароль: qwerty12", "我的密码是abc12345", "パスワードはhimitsu99です",
     "비밀번호는 abc123", "şifre: kedi123", "Always use sk-proj-abcdef1234567890abcdef.", "My token is ghp_abcdefghijklmnopqrstuvwx123456.",
@@ -21,7 +23,7 @@ SECRETS = (
     "Le code: mot de passe chat42x", "The alarm code is 9921 for the office",
 )  # fmt: skip
 HARMLESS = (
-    "run --max-tokens 5000", "export DB_PASSWORD=$SECRET", "docker run -u 1000:1000 shop", "csrf_token=None", "mysql -u root -p shop",
+    "run --max-tokens 5000", "export DB_PASSWORD=$SECRET", "docker run -u 1000:1000 shop", "csrf_token=None", "mysql -u root -p shop", "docker login registry.org -p $TOKEN", "unzip -p a.zip notes", "zip -r a.zip src", "openssl enc -in a", "git log -p src", "sort_key created_2024_at",
     "app_token=get_token()", "A bearer instrument is negotiable.",
     "Always use pytest.", "Never store passwords in plain text.", "Never commit secrets to the repo.",
     "Always hash passwords with bcrypt.", "My phone is 555-0100.", "Passwords must have at least 12 characters.",

@@ -40,15 +40,19 @@ _BESIDE = re.compile(
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY"
     r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{16,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{20,}|\bhf_[A-Za-z0-9]{20,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{20,}|\bdckr_pat_[\w-]{8,}|\bhf_[A-Za-z0-9]{20,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bdop_v1_[0-9a-f]{32,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b\w+://[^\s/:@]+:[^\s/@]{3,}@"
 )
 _IN_COMMAND = re.compile(
-    r"\b\w*(?:password|passwd|secret|token|api_?key|access_?key)=['\"]?(?!\d{1,9}\b|[$<{]|(?:none|null|true|false)\b)[^\s'\"(.]{4,}(?![^\s'\"]*\()"
+    r"\b\w*(?:password|passwd|passphrase|_pass|_pwd|secret|token|api_?key|access_?key)=['\"]?(?!\d{1,9}\b|[$<{]|(?:none|null|true|false)\b)[^\s'\"(.]{4,}(?![^\s'\"]*\()"
     r"|\s--?[\w-]*(?:password|passwd|secret|token|api-?key)[ =]['\"]?(?!\d{1,9}\b|[$<{-])[^\s'\"]{4,}"
     r"|\bauthorization['\"]?\s?[:=]\s?['\"]?(?:bearer|basic|token)\s+(?![$<{])[^\s'\"]{8,}"
-    r"|\bcurl\b[^\n|;]{0,200}\s(?:-u|--user)\s?['\"]?[^\s:]+:[^\s'\"]{3,}|\b(?:mysql\w*\b[^\n|;]{0,200}\s-p|sshpass\s+-p ?)[^\s'\"-]{4,}",
+    r"|\bcurl\b[^\n|;]{0,200}\s(?:-u|--user)\s?['\"]?[^\s:]+:[^\s'\"]{3,}|\b(?:mysql\w*|7z\w?)\b[^\n|;]{0,200}\s-p[^\s'\"-]{4,}"
+    r"|\b\w+_(?:password|secret|token|api_key|access_key|secret_key|private_key)\s+['\"]?(?=\S*\d)(?=\S*[a-z])[^\s'\"$<{]{12,}"
+    r"|\b(?:sshpass\s+-p|(?:(?:docker|podman|helm|skopeo)\b[^\n|;]{0,60}\slogin|mongo\w*)\b[^\n|;]{0,200}\s-p|openssl\b[^\n|;]{0,200}\s-k|redis-cli\b[^\n|;]{0,200}\s-a"
+    r"|(?:un)?zip\b[^\n|;]{0,200}\s(?-i:-P)|ldap\w+\b[^\n|;]{0,200}\s-w|sudo\s+-S\b[^\n|;]{0,200}<<<|htpasswd\s+-\w*b\w*\s+\S+\s+\S+)\s?['\"]?(?![$<{-])[^\s'\"]{4,}"
+    r"|\b(?:smb\w+|rpcclient|net)\b[^\n|;]{0,200}\s-U\s?[^\s%]+%[^\s'\"$]{3,}",
     re.IGNORECASE,
 )
 """A secret as commands are given it: NAME=value, --name value, -u name:value."""
