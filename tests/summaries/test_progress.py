@@ -3,7 +3,13 @@
 import pytest
 
 from pagein.events.steps import ActionStep, TaskStep
-from pagein.summaries.progress import MAX_STATEMENTS, find_decisions, find_next_steps, find_refuted
+from pagein.summaries.progress import (
+    MAX_STATEMENTS,
+    find_decisions,
+    find_next_steps,
+    find_refuted,
+    find_standing_request,
+)
 from pagein.summaries.spans import build_span
 
 
@@ -46,6 +52,47 @@ def test_what_is_chosen_or_wanted_is_a_decision(sentence):
 )
 def test_steps_that_look_and_questions_and_documents_decide_nothing(sentence):
     assert find_decisions(said(sentence)) == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The search did not yield any results.",
+        "We still haven't found the compiler.",
+        "The second attempt failed with a timeout.",
+        "It seems that the name of the module is wrong, as the path appears to be invalid.",
+        "Unfortunately, this fare is final.",
+        "The environment is not readily available.",
+        "I made a syntax error in the last command.",
+    ],
+)
+def test_what_failed_in_other_words_is_ruled_out(sentence):
+    assert texts(find_refuted(said(sentence), closely=True)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Let's run the tests to make sure that nothing fails with an error.",
+        "Run the script and confirm that it fails with the error.",
+        "This could be due to a file that does not exist.",
+        "The PR says that the option does not work.",
+    ],
+)
+def test_what_is_only_expected_to_fail_is_not_ruled_out(sentence):
+    assert find_refuted(said(sentence), closely=True) == ()
+
+
+def test_a_request_stands_while_the_newest_message_only_answers():
+    span = said(
+        "user: I want to change my flight to Oslo.", "Which day suits you?", "user: The fourth of May, if possible.",
+        "There is one at noon. Please confirm.", "user: Yes, that one is fine for me.",
+    )  # fmt: skip
+    (item,) = find_standing_request(span)
+    assert (item.text, item.handles) == ("I want to change my flight to Oslo.", ("s0",))
+    done = ("user: Book me a room in Rome.", "Done. Is there anything else?", "user: Now book a table in Rome, too.")
+    assert find_standing_request(said(*done)) == ()
+    assert find_standing_request(said("user: Only this one request.")) == ()
 
 
 def test_what_did_not_work_is_ruled_out_and_what_is_supposed_is_not():

@@ -26,6 +26,9 @@ MIN_CHARS, MAX_CHARS = 20, 300
 OWN_WORDS_MAX_CHARS = 4_000
 """Characters of a user's message up to which its sentences are the user's wishes; a longer one is a document."""
 
+ASKS_MAX_CHARS = 400
+"""Characters at the end of a statement in which the model asks for an answer."""
+
 _MODEL = ("model", "plan", "answer")
 _FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^(?:THOUGHT|DISCUSSION|REASONING|PLAN)\b:?\s*", re.MULTILINE)
@@ -58,6 +61,12 @@ _LOOKING = re.compile(
 )
 """Words of steps that look for something: they choose nothing."""
 
+_ASKS = re.compile(
+    r"^(?!.*\b(?:anything|something) else\b|.*\bhow (?:can|may) I\b).*(?:[?\uff1f]|\bplease (?:provide|confirm|share|tell)\b|\blet me know\b)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A statement that waits for an answer, and not for the next request."""
+
 _WISH = re.compile(
     r"""
     \b(?:
@@ -80,8 +89,26 @@ _REFUTED = re.compile(
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SUPPOSED = re.compile(r"(?:if|when|the (?:issue|bug|problem)|>)", re.IGNORECASE)
-"""Beginnings of what is supposed or quoted, not found."""
+_FAILED = re.compile(
+    r"""
+    \b(?:
+      (?:did|does|do|is|was|are)(?:\ not|n['\u2019]t)\ (?:\w+\ (?:available|found)|exist|produce|yield|print|show|refundable|eligible|permitted)
+    | (?:cannot|can['\u2019]t|could\ not|couldn['\u2019]t|unable\ to)\ (?!see\ (?:how|why|that)|be\ sure)\w+
+    | ha(?:s|ve)(?:\ not|n['\u2019]t)\ (?:been\ able|found|removed|changed|fixed|helped|worked)
+    | fail(?:ed|s|ing)\ (?:with|because|due|again|to) | failed(?=[.!]?$) | failure\ to
+    | (?:was|is|getting|got|see)\ (?:an?|another|the\ same|still\ an)\ (?:\w+\ )?error(?!\ message) | made\ a\ (?:\w+\ )?(?:mistake|error)
+    | (?:seems?|appears?|looks|might|may)\ (?:to\ )?(?:be\ )?(?:\w+ly\ )?(?:not\ be\ correct|incorrect|invalid|missing|wrong|broken|unavailable|unsupported)
+    | there\ (?:are|is|were|was)\ no\ (?:\w+\ )?(?:options?|flights?|results?|matches|way|such|\w+\ available) | unfortunately
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Other words for what failed: they are many, so that only a checkpoint has the space for what they find."""
+
+_SUPPOSED = re.compile(
+    r"(?:if|when|the (?:issue|bug|problem|PR)|>|.*\b(?:ensure|make sure|confirm|verify|expected|description|could be due|might have)\b)",
+    re.IGNORECASE,
+)
+"""What is supposed, quoted, hoped for or asked, not found."""
 
 
 def find_next_steps(span: Span) -> tuple[SummaryItem, ...]:
@@ -91,6 +118,21 @@ def find_next_steps(span: Span) -> tuple[SummaryItem, ...]:
         steps = [item for item in _sentences(statement) if _INTENTION.search(item.text)]
         if steps:
             return tuple(steps[-MAX_NEXT_STEPS:])
+    return ()
+
+
+def find_standing_request(span: Span) -> tuple[SummaryItem, ...]:
+    """Find the user's request that the newest message only continues, as it answers what the model asked."""
+    said = [text for text in span.texts if text.speaker in (*_MODEL, "user")]
+    newest: QuotedText | None = None
+    for at in range(len(said) - 1, -1, -1):
+        text, before = said[at], said[at - 1] if at else None
+        if text.speaker != "user" or len(text.text.strip()) < MIN_CHARS:
+            continue
+        newest = newest or text
+        is_answer = before is not None and before.speaker in _MODEL and _ASKS.search(before.text[-ASKS_MAX_CHARS:])
+        if not is_answer:
+            return () if text is newest else (SummaryItem(one_line(text.text, MAX_CHARS), handles=(text.handle,)),)
     return ()
 
 
@@ -104,13 +146,13 @@ def find_decisions(span: Span) -> tuple[SummaryItem, ...]:
     return tuple(decisions.values())
 
 
-def find_refuted(span: Span) -> tuple[SummaryItem, ...]:
-    """Find what the model found not to work or not to be so, each once."""
+def find_refuted(span: Span, *, closely: bool = False) -> tuple[SummaryItem, ...]:
+    """Find what the model found not to work or not to be so, each once; ``closely`` with every word for it."""
     refuted: dict[str, SummaryItem] = {}
     for text in span.texts:
         for item in _sentences(text) if text.speaker in _MODEL else ():
-            is_question = item.text.endswith(("?", "\uff1f"))
-            if _REFUTED.search(item.text) and not _SUPPOSED.match(item.text) and not is_question:
+            is_said = _REFUTED.search(item.text) or (closely and _FAILED.search(item.text))
+            if is_said and not _SUPPOSED.match(item.text) and not item.text.endswith(("?", "\uff1f")):
                 refuted[item.text.casefold()] = item
     return tuple(refuted.values())
 

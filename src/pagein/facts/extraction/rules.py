@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
-from pagein.facts.extraction.first_person import PersonalStatement, find_foreign_statement, find_personal_statement
+from pagein.facts.extraction import first_person
 from pagein.facts.fact import FactError, checked_content
 
 MAX_SENTENCE_CHARS = 400
@@ -33,25 +33,7 @@ _DOCUMENT = re.compile(
 )
 """A heading of a document, or a line that says that somebody wrote what follows: no fact is taken from there on."""
 
-_LEAD = re.compile(
-    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|oh|well|yeah|yes|sure|speaking of which|to be honest|honestly|for the record|from now on|in (?:the )?future|"
-    r"going forward|as a rule|important)\b[,:]?\s+|[-*\u2022]\s+|\d+[.)]\s+)+",
-    re.IGNORECASE,
-)
-_CORRECTS = re.compile(
-    r"^(?:no|nope|actually|correction|sorry|i meant|(?:that['\u2019]s |i was )?wrong|sorry,? i said \S+(?: but)?)\b[,:.!]?\s+",
-    re.IGNORECASE,
-)
-_CHANGES = re.compile(
-    r"\b(?:moved|relocated|switched|joined|no longer|any ?more|now|these days|nowadays|instead|from now on|stopped|quit|gave up|changed|turns out"
-    r"|nicht mehr|kein\w* (?:\w+ )?mehr|(?:um)?gezogen|jetzt|inzwischen|stattdessen|(?:d[ée]|em)m[ée]nag\w+|maintenant|d[ée]sormais|ne \w+ plus|ya no|mud[ée]|mudado|ahora)\b"
-    r"|\u642c|\u4e0d\u518d|\u73b0\u5728",
-    re.IGNORECASE,
-)
-"""Words that say that something is no longer as it was: what says the contrary of the statement leaves."""
-
 _CODE = re.compile(r"^(?:def|class|function|async|return)\b.*[(:=.]|\w\(\w*\):|\bself\.\w")
-_FROM_NOW = re.compile(r"\b(?:from now on|going forward|in (?:the )?future|as a rule|by default)\b", re.IGNORECASE)
 _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
     r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
@@ -90,10 +72,6 @@ _VALUES = _rules(
     (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40}? (?:is|are|starts|ends) (?:on )?(?!" + _PASSING + r")(?-i:.*(?:\d|\b[A-Z]\w|`)).*)$", "knowledge", 0.85),
 )  # fmt: skip
 """What a correction says to be the value."""
-_FOR_NOW = re.compile(
-    r"\b(?:for now|this time|just this once|today only|right now|in this (?:message|answer|reply)|temporarily|for this (?:task|one|run|turn))\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +111,17 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
 
 
 def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | None:
-    text, is_momentary = sentence.text, bool(_FOR_NOW.search(sentence.text))
+    says, text = first_person.phrases_of("english").names, sentence.text
     if not (8 if text.isascii() else 4) <= len(text) <= MAX_SENTENCE_CHARS:
         return None
     if holds_secret(text) or _CODE.search(text):
         return None
+    is_momentary = bool(says["for_now"].search(text))
     is_plain = sentence.masked == text and not is_momentary and not text.endswith("?")
-    plain = _LEAD.sub("", text)
-    corrected = _CORRECTS.sub("", plain)
+    plain = says["lead"].sub("", text)
+    corrected = says["corrects"].sub("", plain)
     corrects = corrected != plain
-    rules = _RULES + (_ORDERS if _FROM_NOW.search(text) else ()) + (_VALUES if corrects else ())
+    rules = _RULES + (_ORDERS if says["from_now"].search(text) else ()) + (_VALUES if corrects else ())
     for pattern, category, confidence in rules if is_plain else ():
         if (match := pattern.match(corrected)) is not None:
             return _candidate(match["fact"], category, confidence, source, corrects=corrects)
@@ -153,12 +132,15 @@ def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | No
     return _candidate(said.text, said.category, PERSONAL_CONFIDENCE, source, corrects=corrects)
 
 
-def _find_personal(sentence: OwnSentence) -> PersonalStatement | None:
+def _find_personal(sentence: OwnSentence) -> first_person.PersonalStatement | None:
     """What the sentence says of the speaker, in its own words; what it quotes says nothing."""
+    says = first_person.phrases_of("english").names
     masked = sentence.masked.replace("\u2019", "'").replace("\x00", "_")
-    plain = _LEAD.sub("", masked)
-    said = find_personal_statement(_CORRECTS.sub("", plain)) or find_personal_statement(plain)
-    said = said or find_foreign_statement(plain)
+    plain = says["lead"].sub("", masked)
+    said = first_person.find_personal_statement(
+        says["corrects"].sub("", plain)
+    ) or first_person.find_personal_statement(plain)
+    said = said or first_person.find_foreign_statement(plain)
     if said is None or (at := masked.find(said.text)) < 0:
         return None
     return replace(said, text=sentence.text[at : at + len(said.text)])
@@ -170,15 +152,23 @@ def _candidate(text: str, category: str, confidence: float, source: Source, *, c
     except FactError:
         return None
     kind = "correction" if corrects and category not in ("constraint", "preference") else category
-    corrects = corrects or category == "correction" or bool(_CHANGES.search(content))
+    corrects = corrects or category == "correction" or _says_a_change(content)
     return FactCandidate(content[:1].upper() + content[1:], _category_of(content, kind), confidence, source, corrects)
+
+
+def _says_a_change(content: str) -> bool:
+    """True for words that say that something is no longer as it was: what says the contrary leaves."""
+    return any(
+        first_person.phrases_of(language).names["changes"].search(content)
+        for language in ("english", *first_person.FOREIGN)
+    )
 
 
 def _category_of(content: str, category: str) -> str:
     """The category of the fact after "remember that"."""
     if category != "context":
         return category
-    for pattern, named, _ in _RULES[1:]:
+    for pattern, named, _ in _RULES[2:]:
         if pattern.match(content):
             return named
     return category

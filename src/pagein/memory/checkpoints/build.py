@@ -19,6 +19,7 @@ from pagein.memory.checkpoints.state import UNANSWERED, CheckpointInfo, Checkpoi
 from pagein.summaries.extractive import extract_summary
 from pagein.summaries.merge import merge_all
 from pagein.summaries.open_work import OpenWork, find_open_work
+from pagein.summaries.progress import find_refuted, find_standing_request
 from pagein.summaries.renderer import unresolved_dead_ends
 from pagein.summaries.spans import Span, build_span
 from pagein.summaries.summary import Summary, SummaryItem
@@ -53,7 +54,12 @@ def current_state(run: RunState, most: int | None = None) -> Flow[CheckpointStat
         entries = (*entries, *(yield from Read(gap.last, head)))
     items = dict(_items(entries))
     steps = {position: item for position, item in items.items() if isinstance(item, Step)}
-    extract = extract_summary(build_span(sorted(items.items()), before.since, head), run.fold.tracker)
+    span = build_span(sorted(items.items()), before.since, head)
+    extract = extract_summary(span, run.fold.tracker)
+    refuted = find_refuted(span, closely=True)
+    failed = [item for item in extract.dead_ends if item not in refuted]
+    questions = (*find_standing_request(span), *extract.questions)
+    extract = replace(extract, dead_ends=(*failed, *refuted), questions=questions)
     model_summaries = [record.summary for record in run.log.summaries if record.last > before.since]
     summary = merge_all((before.summary, *model_summaries, extract))
     live = find_open_work(steps, run.fold.open, run.fold.abandoned, before.live)
