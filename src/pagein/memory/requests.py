@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pagein.context.page_in_sources import BlockSource
@@ -164,6 +165,7 @@ class RequestRecord:
 _ROW_FIELDS = ("number", "head", "at")
 _FIELDS = frozenset(each.name for each in fields(RequestRecord))
 _BODY_DEFAULTS = {name: getattr(RequestRecord(), name) for name in sorted(_FIELDS.difference(_ROW_FIELDS))}
+_BODY_VALUES = attrgetter(*_BODY_DEFAULTS)
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -181,9 +183,8 @@ def encode_record(record: RequestRecord) -> bytes:
 
 
 def _encode(record: RequestRecord) -> bytes:
-    values: dict[str, Any] = {
-        name: value for name, default in _BODY_DEFAULTS.items() if (value := getattr(record, name)) != default
-    }
+    body = zip(_BODY_DEFAULTS.items(), _BODY_VALUES(record), strict=True)
+    values: dict[str, Any] = {name: value for (name, default), value in body if value != default}
     if record.filter != NO_FILTER:
         values["filter"] = asdict(record.filter)
     if record.page_ins:

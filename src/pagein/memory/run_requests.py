@@ -68,7 +68,8 @@ class RunRequests:
     def note(self, view: View, raw: RawRequest, request: dict[str, Any], filter: RequestFilter) -> None:
         """Note a request that was rendered. The same one again is no other request until its outcome is known."""
         self.learn_recorded_usage()
-        prefix = self._compare(view.request_entries, raw.form.name)
+        entries = view.request_entries
+        prefix = self._compare(entries, raw.form.name)
         record = self._make_record(view, filter, prefix, raw, hash_request(request, raw.hashes()))
         if not self._is_again(record):
             if prefix.cause:
@@ -76,7 +77,7 @@ class RunRequests:
                     PrefixBreak(prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens)
                 )
             self._begin(record)
-        self._last_entries, self._last_at = view.request_entries, record.at
+        self._last_entries, self._last_at = entries, record.at
 
     def _compare(self, entries: Sequence[ViewEntry], format: str) -> SharedPrefix:
         """Compare a request's entries with those of the last one."""

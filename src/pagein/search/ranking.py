@@ -128,7 +128,7 @@ def count_occurrences(stored_terms: Collection[str], terms: frozenset[str]) -> l
     """
     if len(stored_terms) > MAX_CACHED_SEARCH:
         return [count_terms(filter(terms.__contains__, text.split(" "))) for text in stored_terms]
-    return [{term: counts[term] for term in terms if term in counts} for counts in map(_count_stored, stored_terms)]
+    return [{term: counts[term] for term in counts.keys() & terms} for counts in map(_count_stored, stored_terms)]
 
 
 @functools.lru_cache(maxsize=CACHED_PASSAGES)

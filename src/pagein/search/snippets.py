@@ -92,7 +92,9 @@ def _select_lines(
         limit -= cost
         new = matches[best] - covered
         covered |= new
-        nearer = {best - 1, best + 1}.union(index for index in rates if new and not new.isdisjoint(matches[index]))
+        nearer = {best - 1, best + 1}
+        if new:
+            nearer.update(index for index in rates if not new.isdisjoint(matches[index]))
         for index in nearer & rates.keys():
             is_adjacent = index - 1 in selected or index + 1 in selected
             # Terms that a selected line has already count less than new ones.

@@ -75,7 +75,9 @@ def terms(text: str) -> Iterator[str]:
     >>> list(terms("E1234")), list(terms("日本語"))
     (['e1234', 'e', '1234'], ['日', '日本', '本', '本語', '語'])
     """
-    return chain.from_iterable(map(_name_terms, _names_in(text)))
+    names = _names_in(text)
+    is_short = max(map(len, names), default=0) <= MAX_TERM_CHARS  # as nearly everywhere; then all of it is C
+    return chain.from_iterable(map(_cached_terms if is_short else _name_terms, names))
 
 
 _NO_TERMS: frozenset[str] = frozenset()

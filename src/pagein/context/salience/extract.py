@@ -12,6 +12,7 @@ import math
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -80,7 +81,7 @@ class VisibleContent:
         names_with_context: set[str] = set()
         names: set[str] = set()
         lookup = tracked.get
-        for parsed_line in (line for text in texts for line in parser.parse_text(text)):
+        for parsed_line in chain.from_iterable(map(parser.parse_text, texts)):
             lines.add(parsed_line.key)
             line = lookup(parsed_line.key) or parsed_line
             if line.names:
