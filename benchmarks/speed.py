@@ -60,6 +60,7 @@ def bench_speed(tick: Tick, *, quick: bool = False) -> Iterator[Row]:
     costs, without = turn_costs(lengths, tick)
     yield from _turn_rows(costs)
     yield from _page_in_rows(costs, without)
+    yield from telemetry_rows(3 if quick else 9, tick)
     yield from _peer_rows(beside, costs[beside], 3 if quick else 9, tick)
     yield from append_rows(100 if quick else 400, tick)
     yield from counting_rows(3 if quick else 9, tick)
@@ -115,6 +116,57 @@ def _page_in_rows(within: dict[int, list[float]], without: dict[int, list[float]
         base, value = measure(without[length]), measure(within[length])
         yield Row(f"turn at {length:,}, no page-in, {name}", 1e3 * base, "ms", 1.0, "", LAST)
         yield Row(f"with page-in, {name}", 1e3 * value, "ms", value / base, "no page-in", LAST)
+
+
+TELEMETRY: Final = ("off", "on, no SDK", "on, exported in batches")
+
+
+def telemetry_rows(samples: int, tick: Tick) -> Iterator[Row]:
+    """A turn without telemetry, with the API alone, and with an SDK that exports to nowhere: the best of fresh processes by turns."""
+    best: dict[str, float] = {}
+    for done in range(samples):
+        tick("telemetry", done, samples)
+        for mode in TELEMETRY if peers.is_installed("opentelemetry") else TELEMETRY[:1]:
+            best[mode] = min(best.get(mode, 1e9), _fresh(_PEAK.format("play_traced", repr(mode))))
+    for mode in TELEMETRY:
+        if mode not in best:
+            yield Row(f"telemetry {mode}", None, "ms", note="not installed: pip install 'pagein[otel]'")
+            continue
+        yield Row(f"telemetry {mode}", 1e3 * best[mode], "ms", best[mode] / best[TELEMETRY[0]], TELEMETRY[0], samples)
+
+
+def play_traced(mode: str, length: int = 100) -> None:
+    """Record a run with a request each turn, and print the processor time of a turn in seconds."""
+    if mode == TELEMETRY[2]:
+        _export_to_nowhere()
+    with AgentMemory.open(
+        ":memory:", budget=BUDGET, telemetry="off" if mode == TELEMETRY[0] else "on", synchronous="OFF"
+    ) as memory:
+        memory.record_messages(opening(), whole=False)
+        start = time.process_time()
+        for turn in turns(length):
+            memory.record_messages(turn.messages, whole=False)
+            memory.to_messages()
+        print((time.process_time() - start) / length)  # noqa: T201 - read by the process that started this one
+
+
+def _export_to_nowhere() -> None:
+    """Set up OpenTelemetry's SDK: spans are exported in batches, and thrown away."""
+    from opentelemetry import metrics, trace  # noqa: PLC0415 - an extra
+    from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult  # noqa: PLC0415
+
+    class Nowhere(SpanExporter):
+        def export(self, spans: Any) -> SpanExportResult:
+            del spans
+            return SpanExportResult.SUCCESS
+
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(Nowhere()))
+    trace.set_tracer_provider(provider)
+    metrics.set_meter_provider(MeterProvider(metric_readers=[InMemoryMetricReader()]))
 
 
 def _peer_rows(length: int, ours: Sequence[float], samples: int, tick: Tick) -> Iterator[Row]:

@@ -25,7 +25,7 @@ def speed(
     the same time. A turn is a record and a request, of the last 50 before each
     length in steps. The mean includes compactions, the median mostly does not.
     langchain (trim_messages, counting exactly and approximately) and smolagents
-    (memory to messages) are measured if installed.
+    (memory to messages) are measured if installed, and telemetry with OpenTelemetry.
 
     For example:
 

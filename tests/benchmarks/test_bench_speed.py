@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import peers
-from benchmarks.speed import append_rows, counting_rows, turn_costs
+from benchmarks.speed import TELEMETRY, append_rows, counting_rows, telemetry_rows, turn_costs
 from benchmarks.synthetic_run import turns
 
 
@@ -29,6 +29,13 @@ def test_appends_and_counts_are_ratios_to_something_measured_beside_them():
         base, *others = rows
         assert base.ratio == 1
         assert all(each.ratio > 0 and each.samples == base.samples for each in others)
+
+
+def test_a_turn_is_timed_with_each_telemetry():
+    off, *traced = telemetry_rows(1, silent)
+    assert off.ratio == 1
+    assert [row.what for row in traced] == [f"telemetry {mode}" for mode in TELEMETRY[1:]]
+    assert all(row.ratio > 0.2 for row in traced)
 
 
 def test_a_module_that_is_not_there_is_not_installed():
