@@ -235,9 +235,9 @@ def erased_fingerprint(mark: bytes) -> bytes:
     return mark[:1] + _ERASED_HASH
 
 
-def is_same_item(recorded: bytes, mark: bytes) -> bool:
-    """True if a mark is that of the recorded item, or of its kind where the item was erased."""
-    return recorded == mark or (recorded[1:] == _ERASED_HASH and recorded[:1] == mark[:1])
+def is_same_item(recorded: bytes, other: bytes) -> bool:
+    """True if a fingerprint is that of the recorded item, or of its kind where the item was erased."""
+    return recorded == other or (recorded[1:] == _ERASED_HASH and recorded[:1] == other[:1])
 
 
 def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class RawRequest:
         return self._hashes
 
     def keep_copy(self) -> RawRequest:
-        """A copy that no host can change, for the ``earlier`` of the next request; what equals a message of ``earlier`` is that."""
+        """A copy that no application can change, for the ``earlier`` of the next request; what equals a message of ``earlier`` is that."""
         known = chain(() if self.earlier is None else self.earlier.rows, repeat(None))
         rows = [old if row == old else deepcopy(row) for row, old in zip(self.rows, known, strict=False)]
         return RawRequest(self.form, rows, self.system, self.system_key, self.earlier)

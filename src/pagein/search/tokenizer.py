@@ -175,7 +175,7 @@ _MAX_PIECES = 64
 
 
 def _pieces(name: str) -> Iterator[str]:
-    """The parts of a name in lower case: split at marks, at changes of case, and between letters and digits.
+    """The parts of a name in lower case: split at punctuation, at changes of case, and between letters and digits.
 
     Also each component of a path that is a name itself: ``b.py`` in ``src/a/b.py``.
     """

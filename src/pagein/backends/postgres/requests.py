@@ -63,14 +63,13 @@ class PostgresRequests:
 
     def _add(self, using: Connection, head: int, at: float, body: bytes) -> int:
         values = {"head": head, "at": at, "body": body}
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             try:
                 return int(self._rows(using, _ADD, values)[0][0])
             except psycopg.errors.UndefinedTable:
                 self._create(using)
             except psycopg.errors.UniqueViolation:
-                if attempt == _ATTEMPTS - 1:
-                    raise
+                pass  # another writer took the number first
         return int(self._rows(using, _ADD, values)[0][0])
 
     def _create(self, using: Connection) -> None:

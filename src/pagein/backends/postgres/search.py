@@ -241,7 +241,7 @@ class PostgresIndexReader:
         return [number for number in numbers if len(holders[number]) >= most]
 
     def _blocks(self, scope: Scope, most: int) -> Iterator[tuple[str, ...]]:
-        """The marks of the newest passages in the scope: of some blocks, of more, and last of all."""
+        """The keys of the blocks with the newest passages of the scope: of some blocks, then of more, at last none, for all."""
         ends = {indexed.key: passage_id(indexed.key, indexed.next) - 1 for indexed in self._every}
         spans = scope.ranges if scope.sessions is not None else [(passage_id(key, 0), end) for key, end in ends.items()]
         newest: list[int] = []

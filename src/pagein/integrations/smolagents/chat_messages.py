@@ -15,8 +15,7 @@ from smolagents.models import ChatMessage, MessageRole
 
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Text, ToolCall, as_parts, part_text
-from pagein.integrations.smolagents.pictures import to_picture
-from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVATION_PREFIX, PROVIDER, has_picture_bytes
+from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVATION_PREFIX, PROVIDER, has_picture_bytes, to_picture
 from pagein.tokens import TokenCounter
 from pagein.tokens.bytes import BYTES_A_UNIT, MESSAGE_BYTES, PART_BYTES, ByteCounter, json_bytes
 

@@ -18,8 +18,7 @@ from smolagents.monitoring import Timing, TokenUsage
 from pagein._common.json_values import to_json_value
 from pagein.events import steps
 from pagein.integrations.smolagents.chat_messages import parse_arguments
-from pagein.integrations.smolagents.pictures import to_picture
-from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes
+from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes, to_picture
 
 SAME = True
 """Value in a note of a field that equals the step's own, and is not written twice."""

@@ -6,6 +6,7 @@ fields are: counted, and used by ``chat_messages`` alone.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -13,10 +14,9 @@ from typing import Any, Literal
 from PIL import Image as Pillow
 from smolagents import memory as smol
 
-from pagein._common.json_values import to_json_value
+from pagein._common.json_values import png_bytes, to_json_value
 from pagein.errors import ConfigurationError
 from pagein.events import steps
-from pagein.integrations.smolagents.pictures import to_image
 
 PROVIDER = "smolagents"
 
@@ -139,7 +139,7 @@ def new_pictures(step: smol.ActionStep, task_pictures: Sequence[Pillow.Image]) -
 def _with_pictures(text: str, pictures: Sequence[Pillow.Image]) -> steps.Content:
     if not pictures:
         return text
-    return (*((steps.Text(text),) if text else ()), *map(to_image, pictures))
+    return (*((steps.Text(text),) if text else ()), *map(_to_image, pictures))
 
 
 def _convert_unknown(step: smol.MemoryStep) -> Iterator[steps.Step]:
@@ -162,8 +162,17 @@ def _message_content(content: Any) -> steps.Content | None:
     parts: list[steps.Part] = []
     for part in content:
         picture = part.get("image") if isinstance(part, dict) else None
-        parts.append(to_image(picture) if isinstance(picture, Pillow.Image) else _convert_part(part))
+        parts.append(_to_image(picture) if isinstance(picture, Pillow.Image) else _convert_part(part))
     return tuple(parts) or None
+
+
+def _to_image(picture: Pillow.Image) -> steps.Image:
+    return steps.Image(png_bytes(picture), "image/png")
+
+
+def to_picture(image: steps.Image) -> Pillow.Image:
+    """Convert an image back to a picture. Raises OSError for bytes that are none."""
+    return Pillow.open(io.BytesIO(image.data))
 
 
 def has_picture_bytes(part: steps.Part) -> bool:
