@@ -185,6 +185,16 @@ def test_callbacks_by_class():
     assert [type(step) for step in seen] == [ActionStep]
 
 
+def test_callbacks_as_smolagents_takes_them():
+    seen = []
+    for callbacks in ([seen.append], {ActionStep: seen.append}, {TaskStep: [seen.append]}):
+        with AgentMemory.open(":memory:", callbacks=callbacks) as memory:
+            memory.record(TaskStep("Find it."), call(0))
+    assert [type(step) for step in seen] == [ActionStep, ActionStep, TaskStep]
+    with pytest.raises(pagein.ConfigurationError, match="by class"):
+        AgentMemory.open(":memory:", callbacks=print)
+
+
 def test_truncate_content():
     short = truncate_content("a" * 30_000 + "end")
     assert len(short) <= 20_000

@@ -83,5 +83,5 @@ def test_a_callback_may_use_the_memory_and_what_it_raises_is_raised_with_the_ste
 
 def test_what_is_no_registry_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="callbacks is a CallbackRegistry"):
-        AgentMemory.open(tmp_path / "run.db", budget=8_000, callbacks=[print])
+        AgentMemory.open(tmp_path / "run.db", budget=8_000, callbacks=print)
     assert list(tmp_path.iterdir()) == []

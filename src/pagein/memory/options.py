@@ -14,8 +14,8 @@ from pagein.context.compaction.base import Policy, PolicyName
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
-from pagein.events.callbacks import CallbackRegistry
-from pagein.events.steps import MemoryStep, Usage
+from pagein.events.callbacks import Callback, CallbackRegistry
+from pagein.events.steps import ActionStep, MemoryStep, Usage
 from pagein.facts.owners import is_reserved
 from pagein.formats import FormatName, format_named
 from pagein.formats.sdk_objects import read_usage
@@ -91,7 +91,7 @@ class Options(TypedDict, total=False):
     spend: float | None
     direct: bool
     clock: Callable[[], float]
-    callbacks: CallbackRegistry | None
+    callbacks: CallbackRegistry | Sequence[Callback] | Mapping[type, Callback | Sequence[Callback]] | None
     telemetry: TelemetryMode
     step_types: Sequence[type[MemoryStep]]
 
@@ -204,7 +204,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
     state = RunState(
         _policy(policy) if isinstance(policy, str) else policy,
         counter,
-        _check_callbacks(options.get("callbacks")),
+        _callback_registry(options.get("callbacks")),
         FoldedLog(Fold(counter)),
         UsageState(budget if isinstance(budget, Budget) else Budget(budget), Calibration(exact=counter.margin == 0)),
         page_in=PageInState(options.get("page_in", PAGE_IN_SHARE), prices_named(options.get("prices", "default"))),
@@ -236,12 +236,19 @@ def policy_name(options: Options, state: RunState) -> str:
     return next((name for name, make in POLICIES.items() if make() == policy), "")
 
 
-def _check_callbacks(callbacks: object) -> CallbackRegistry | None:
+def _callback_registry(callbacks: object) -> CallbackRegistry | None:
+    """The registry itself, or one of a list for actions or of functions by class, as smolagents takes them."""
     if callbacks is None or isinstance(callbacks, CallbackRegistry):
         return callbacks
-    raise ConfigurationError(
-        f"callbacks is a CallbackRegistry with what you register(ActionStep, ...), not {callbacks!r}"
-    )
+    if isinstance(callbacks, list | tuple):
+        callbacks = {ActionStep: callbacks}
+    if not isinstance(callbacks, Mapping):
+        raise ConfigurationError(f"callbacks is a CallbackRegistry, functions in a list or by class, not {callbacks!r}")
+    registry = CallbackRegistry()
+    for kind, functions in callbacks.items():
+        for function in functions if isinstance(functions, list | tuple) else (functions,):
+            registry.register(kind, function)
+    return registry
 
 
 def _policy(name: str) -> Policy:
