@@ -55,6 +55,15 @@ REVISIONS = (
     ("Opening night is the 9th of February.", "The director fell ill, so we open on the 23rd of February."),
     ("we run the api on port 8081", "Use port 3007 instead, something else took the old one."),
     (
+        "Only Jean Petrie signs for the club's account.",
+        "Jean's away till spring, so Douglas Reekie's name is needed there.",
+    ),
+    ("Only Neha has the right to merge into main.", "Neha is on maternity leave, so Arvind has the button now."),
+    (
+        "I promised Isla to hear her reading on Wednesday after school.",
+        "These days our little Isla plays the recorder then, so she comes on Thursday at four instead.",
+    ),
+    (
         "Please plan things for the evening, I'm useless otherwise.",
         "With the new shift, morning appointments are better.",
     ),
@@ -98,6 +107,9 @@ BOTH_STAND = (
     ("My sister's birthday is 4 May.", "My brother's birthday is 6 June."),
     ("My hotel budget is 200 EUR a night.", "My food budget is 50 EUR a day."),
     ("Use at least 2 reviewers.", "Use at most 5 reviewers."),
+    ("Jean's birthday is 4 May.", "Jean is ill, so Douglas Reekie brings the cake."),
+    ("Don't tell Jean about the party.", "Jean is ill, so Douglas Reekie brings the cake."),
+    ("Isla's lesson is at 10:30.", "The bakery's delivery comes at 6:15 now."),
     ("Never share passwords.", "The meeting moved to 15:30."),
     ("The plumber comes on Monday at 8.", "Standup moved to 9:45."),
     ("Never email the board.", "I meant Maier, not Meyer."),

@@ -181,11 +181,11 @@ _OLD_ENDS = r"(?=[,;!?]|\.(?:\s|$)| (?:for|in|at|as|when|because|from|to|with|on
 _NO_MORE = r"(?:scratch|forget(?: about)?|ditch|drop|scrap|bin|skip|no more) (?:the |my |our )?"
 _GONE = (
     r"(?:(?:is|are|was|were|'s|has|have|had|got|fell) (?:(?:now|all|just|been|too|on|always|already|finally) )*(?:ill|sick|away|gone|out\b|off\b|leave|holiday|left|sold|full|closed|flooded|"
-    r"broken|cancel\w+|expensive|unavailable|busy|retired|finish\w*|empty|down|dead|booked|quit|resigned|dropped out|injured|fired|sacked|stopped|no heating)"
-    r"|cancel\w+|broke(?: down)?|quit|resigned|left|retired|died|stopped|called in sick|dropped out|can't (?:come|make it|do it)|couldn't (?:come|make it))"
+    r"broken|cancel\w+|expensive|unavailable|busy|retired|finish\w*|empty|down|dead|booked|quit|resigned|dropped out|injured|fired|sacked|stopped|no heating|too much|on (?:\w+ ){0,2}(?:leave|holiday|vacation|sabbatical)|(?:a|another|the) (?:new )?job|begged|promoted|transferred|expecting)"
+    r"|cancel\w+|broke(?: down)?|quit|resigned|left|retired|died|stopped|called in sick|dropped out|stepped down|bowed out|backed out|pulled out|declined|joined|moved (?:away|on)|(?:'s |has )?(?:hurt|broken?|buggered|twisted|done in) (?:his|her|their)|can't (?:come|make it|do it)|couldn't (?:come|make it))"
 )
 GONE = re.compile(
-    rf"(?:^|[,;] ?)(?:(?:and|but|so|because|since|as|sorry,?|unfortunately,?) )*(?:the |our |my )?(?P<old>[\w.'&-]+(?: [\w.'&-]+){{0,2}}?) {_GONE}\b[^,;.!?]{{0,30}}?(?:[,;.]| so\b| and\b) ?(?:so |and |now |then )*(?P<new>[^;!?]{{3,80}})"
+    rf"(?:^|[,;] ?)(?:(?:and|but|so|because|since|as|sorry,?|unfortunately,?) )*(?:the |our |my )?(?P<old>[\w.&-]+(?: [\w.'&-]+){{0,2}}?)(?: |(?='s )){_GONE}\b[^,;.!?]{{0,60}}?(?:[,;.]| so\b| and\b) ?(?:so |and |now |then )*(?P<new>[^;!?]{{3,80}})"
     rf"|^(?P<new_too>[^;!?]{{3,80}}?)[,;.] (?:because |since |as )?(?P<old_too>[\w.'&-]+(?: [\w.'&-]+){{0,2}}?) {_GONE}[.!]?$"
     r"|\blet (?P<old_three>[^,.;!?]{2,40}?) go\b[,;.]? (?P<new_three>[^;!?]{3,80})",
     re.IGNORECASE,

@@ -80,6 +80,8 @@ _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
 _WORD = re.compile(r"[^\W_]+")
 
+_NAME = re.compile(r"(?<=[a-z,:;'] )[A-Z][a-z]+")
+
 _FAMILIES = (
     {"rule", "limit", "correction"},
     {"decision", "correction", "rule", "value"},
@@ -119,7 +121,8 @@ class RevisionFinder:
         if new.old_value and _mentions(old, new.old_value):
             is_named = not all(word in NUMBER_WORDS or word.isdigit() for word in _words(new.old_value))
             is_meant = nearness > 0 or (is_named and new.revises) or (is_value_change and not self._is_apart(new, old))
-            return 3 + nearness if is_meant else 0.0
+            is_place_taken = is_named and new.value_type == "name" and self._is_place_of(old, new.old_value)
+            return 3 + nearness if is_meant or is_place_taken else 0.0
         if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
             return self._lifting_evidence(new, old)
         if old.lifts and new.is_prohibition:
@@ -150,7 +153,8 @@ class RevisionFinder:
         ):
             # A part of the day replaces a part of the day sooner than a date.
             is_mixed = not is_value_change and "option:daypart" in (new.value_type, old.value_type)
-            return (1 if is_mixed else 1.5) + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+            is_near = nearness >= MIN_REVISED_NEARNESS or self._shares_name(new, old)
+            return (1 if is_mixed else 1.5) + nearness if is_near else 0.0
         subject = {*new.subject} - CHANGE_STEMS
         nearness = self._nearness(subject, (part for part in old.subject if not part.isdigit()))
         if nearness >= MIN_SECOND_VALUE_NEARNESS and _has_second_value(new, old):
@@ -161,6 +165,17 @@ class RevisionFinder:
             return 0.0
         nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
         return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
+
+    def _shares_name(self, new: BindingStatement, old: BindingStatement) -> bool:
+        """True for two that name somebody whom no other item names."""
+        shared = {*new.subject} & {*old.subject} & {part.lower() for part in _NAME.findall(f"{new.text} {old.text}")}
+        return any(self.stem_counts.get(part, 0) == 1 for part in shared)
+
+    def _is_place_of(self, old: BindingStatement, name: str) -> bool:
+        """True for what somebody does or may do, where no other item names them: "Only Jean signs cheques"."""
+        if old.is_prohibition or old.value_type not in ("", "name", "text"):
+            return False
+        return all(item.statement is old or not _mentions(item.statement, name) for item in self.items.values())
 
     def _is_apart(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True where each is about something of its own, or the new one about a part of what others are about, too."""

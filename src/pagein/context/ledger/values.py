@@ -52,7 +52,7 @@ _TYPED = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _NAME = re.compile(
-    r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
+    r"(?<=[a-z,:;\u2019'] )(?:(?:Mrs?|Ms|Dr|Prof|St)\. )?(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
 )
 _FIRST_NAME = re.compile(
     r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))"
