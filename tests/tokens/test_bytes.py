@@ -134,3 +134,18 @@ def test_a_second_view_is_the_first_again_and_over_budget_changes_nothing(seed: 
             views += 1
             assert memory.view() == view
     assert views > 5
+
+
+@pytest.mark.parametrize("limit", [3_000, 6_000])
+@pytest.mark.parametrize("words", ["", "\u6f22\u5b57", "plain"])
+def test_where_the_bytes_are_few_the_ledger_has_a_shorter_block(limit, words):
+    memory = AgentMemory.open(":memory:", budget=Budget(60_000, bytes=limit))
+    hidden = 0
+    for number in range(80):
+        memory.record(TaskStep(f"Never deploy service {number} on day {number}. {words * 20}"))
+        view = memory.view()
+        hidden += view.has_replaced_entries
+        assert any(entry.tier == "ledger" for entry in view.request_entries) or not view.has_replaced_entries, number
+        assert json_bytes(memory.to_messages()) <= limit
+        assert memory.view().messages() == view.messages()
+    assert hidden > 10

@@ -42,8 +42,9 @@ class EditedLog(BareLog):
     """
 
     def __init__(self, log: Log) -> None:
-        super().__init__(stored_log(log))
-        self.readonly = stored_log(log).readonly
+        stored = stored_log(log)
+        super().__init__(stored)
+        self.session, self.tenant, self.readonly = stored.session, stored.tenant, stored.readonly
         self._start = 0
         self._never_reset: set[int] = set()
         self._hidden: set[int] = set()

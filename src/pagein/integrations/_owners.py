@@ -11,6 +11,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from pagein.errors import ConfigurationError, PageinError
+from pagein.formats.parsing import is_utf8
 from pagein.memory.options import Options
 
 OwnerOf = Callable[[Any], str]
@@ -84,7 +85,7 @@ def _ask(kind: str, of: OwnerOf, call: Any) -> str:
 
 
 def _check(kind: str, owner: object) -> str:
-    if not isinstance(owner, str) or not owner.strip():
+    if not isinstance(owner, str) or not owner.strip() or not is_utf8(owner):
         raise ConfigurationError(
             f"{kind}= names nobody for this call, but {owner!r:.80}. Nothing was shown: give each user a name of their own"
         )

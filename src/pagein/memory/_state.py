@@ -517,9 +517,9 @@ class RunState:
         is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
         return self.fold.view(limit, self.tools, self.page_in.extract_worth if is_priced else 0.0)
 
-    def view_with_ledger(self) -> View:
-        """The view as it stands, with the ledger's block where something left it."""
-        view = self.current_view()
+    def view_with_ledger(self, view: View | None = None) -> View:
+        """The view, as it stands unless one is given, with the ledger's block where something left it."""
+        view = self.current_view() if view is None else view
         return with_ledger(view, self.fold.ledger, self.fold.ledger_blocks) if view.has_replaced_entries else view
 
     def apply_entries(self, entries: Sequence[Entry]) -> None:

@@ -85,7 +85,7 @@ def test_users_of_a_graph_never_see_each_other_s_words(tmp_path, is_async):
     hook.close()
 
 
-@pytest.mark.parametrize("user", [None, "", 7, "  "])
+@pytest.mark.parametrize("user", [None, "", 7, "  ", "ann\ud800"])
 def test_a_call_of_nobody_is_refused(tmp_path, user):
     model, _ = recorder()
     ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, user=user_of)

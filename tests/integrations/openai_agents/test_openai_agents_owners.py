@@ -81,3 +81,21 @@ def test_a_session_of_nobody_and_of_another_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="another owner"):
         asyncio.run(Runner.run(agent, "Hi", session=ann, context={"id": "bob"}, run_config=ann.run_config()))
     sessions.close()
+
+
+@pytest.mark.parametrize("owner", ["user", "project", "task", "tenant", None])
+def test_notes_of_one_conversation_are_in_no_other(tmp_path, owner):
+    """Facts of a session: their owner is the conversation, also where the log is read as an edited one."""
+    names, options = ("ann", "bob"), {} if owner is None else {owner: lambda context: context}
+    opened = [
+        PageinSession("chat" if owner else name, tmp_path / "run.db", budget=4_000, facts=True, **options)
+        for name in names
+    ]
+    sessions = [session.bind(name) if owner else session for session, name in zip(opened, names, strict=True)]
+    for session, name in zip(sessions, names, strict=True):
+        session.memory.call_tool("note", {"text": f"{name} keeps herons"})
+    for session, name in zip(sessions, names, strict=True):
+        shown = str(session.memory.to_messages()) + str(session.memory.facts.search("herons"))
+        assert [other for other in names if f"{other} keeps herons" in shown] == [name]
+    for session in (*sessions, *opened):
+        session.close()

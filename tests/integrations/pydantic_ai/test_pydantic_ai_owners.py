@@ -5,7 +5,7 @@ import asyncio
 import owners_play
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
 from pagein.errors import ConfigurationError
@@ -49,4 +49,25 @@ def test_a_call_of_nobody_is_refused(tmp_path):
     agent = Agent(model, deps_type=str, capabilities=[pages])
     with pytest.raises(ConfigurationError, match="user= names nobody"):
         asyncio.run(agent.run("Hi", deps=None))
+    pages.close()
+
+
+@pytest.mark.parametrize("owner", ["user", "project", "task", "tenant"])
+def test_notes_of_one_owner_are_shown_to_no_other(tmp_path, owner):
+    shown = {}
+
+    def answer(messages, _):
+        if isinstance(messages[-1].parts[-1], ToolReturnPart):
+            return ModelResponse(parts=[TextPart("Noted.")])
+        name = str(messages[-1].parts[-1].content)
+        shown[name] = ModelMessagesTypeAdapter.dump_json(list(messages)).decode()
+        return ModelResponse(parts=[ToolCallPart("note", {"text": f"{name} keeps herons"})])
+
+    pages = Pagein(tmp_path / "run.db", conversation="chat", budget=4_000, facts=True, **{owner: lambda ctx: ctx.deps})
+    agent, names = Agent(FunctionModel(answer), deps_type=str, capabilities=[pages]), ("ann", "bob")
+    states = {}
+    for name in names * 2:
+        states[name] = asyncio.run(agent.run(name, deps=name, message_history=states.get(name))).all_messages()
+    for name in names:
+        assert [other for other in names if f"{other} keeps herons" in shown[name]] == [name]
     pages.close()

@@ -25,6 +25,9 @@ LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
 )
 """Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more."""
 
+HALVES = tuple(64 << power for power in range(10, -1, -1))
+"""Tokens of the blocks that are tried where the bytes are limited, and no share of the limit fits."""
+
 HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."
 
 SHORT_HEAD, TERSE_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", "Steps that hold:", 400
@@ -81,8 +84,11 @@ def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, 
     return tuple(dict.fromkeys(tokens for tokens in sums if tokens)) or (0,)
 
 
-def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
-    """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is."""
+def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callable[[View], bool] | None = None) -> View:
+    """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is.
+
+    Where the bytes are limited, ``has_room`` says whether a view has them: then more and shorter blocks are tried.
+    """
     shown = view.verbatim_positions
     due = _find_due(view, ledger, lambda position: position not in shown)
     if not any(due):
@@ -92,11 +98,14 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
         replace(entry, messages=(), tokens=0) if notice and _is_bare_notice(entry) else entry for entry in view.run
     )
     # The sizes, and the place of a notice, do not depend on what is free, so that the request stays the same while the run grows.
-    for size in (*ledger_sizes(view.limit), *((0,) if notice else ())):
+    sizes = ledger_sizes(view.limit)
+    shorter = () if has_room is None else (size for size in HALVES if size < sizes[-1])
+    for size in (*sizes, *shorter, *((0,) if notice else ())):
         entries = _say_notice(notice, _build_blocks(view, ledger, blocks, due, size), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
-        if entries and (tokens <= view.limit or not size):
+        fits = tokens <= view.limit or not size
+        if entries and fits and (has_room is None or has_room(with_blocks)):
             return replace(with_blocks, tokens=tokens)
     return view
 

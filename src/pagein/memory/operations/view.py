@@ -101,11 +101,10 @@ def _has_room(run: RunState, view: View) -> bool:
 
 
 def add_ledger(run: RunState, view: View) -> View:
-    """The view with the block of what holds and is not shown, where it has the bytes for it."""
+    """The view with the block of what holds and is not shown: the longest that it has the tokens and the bytes for."""
     if not view.has_replaced_entries:
         return view
-    with_block = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
-    return with_block if _has_room(run, with_block) else view
+    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: _has_room(run, with_block))
 
 
 def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
@@ -116,9 +115,8 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     view = yield from _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
-        view = yield from fit_bytes(
-            run, view, add_ledger(run, view), lambda view: _plan_with_reserve(run, view, limit)[0]
-        )
+        shown = run.view_with_ledger(view)
+        view = yield from fit_bytes(run, view, shown, lambda view: _plan_with_reserve(run, view, limit)[0])
     view, facts = yield from _fit_with_facts(run, view)
     yield from _start_summary(run, view)
     if narrow is not None:
