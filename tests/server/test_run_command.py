@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 from pagein import AgentMemory
 from pagein.cli import main
 from pagein.errors import ConfigurationError
+from pagein.events.steps import TaskStep
 from pagein.server.clients import client_process
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import run_agent
@@ -51,6 +53,29 @@ def test_run_starts_a_proxy_for_one_process_and_returns_its_exit_code(fake_claud
     with AgentMemory.open(tmp_path / "data" / "pagein" / "runs.db", session="from a command", readonly=True) as memory:
         assert len(memory.steps) == 2
     assert "ANTHROPIC_BASE_URL" not in os.environ
+
+
+@pytest.mark.parametrize("command", [("serve", "--upstream", "http://127.0.0.1:1"), ("inspect",)])
+def test_a_port_that_cannot_be_used_is_named_with_the_cure(command, capsys, tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000) as memory, socket.create_server(("127.0.0.1", 0)) as other:
+        memory.record(TaskStep("Go."))
+        taken = other.getsockname()[1]
+        for port, why in ((taken, "another program listens there"), (99_999, "a port is at most 65535")):
+            assert main([command[0], str(path), *command[1:], "--port", str(port)]) == 1
+            error = capsys.readouterr().err.replace("\n", " ")
+            assert f"port {port} of 127.0.0.1 cannot be used: {why}" in error
+            assert "--port" in error
+
+
+@pytest.mark.parametrize("command", [("serve", "--upstream", "http://127.0.0.1:1", "--port", "0"), ("mcp",)])
+def test_a_store_that_cannot_be_read_ends_the_command_before_anything_is_served(command, capsys, tmp_path):
+    damaged = tmp_path / "damaged.db"
+    damaged.write_text("This is no database, whatever its name says. " * 20)
+    for path, why in ((damaged, "is not a database"), (tmp_path / "none" / "run.db", "unable to open")):
+        assert main([command[0], str(path), *command[1:]]) == 1
+        assert why in capsys.readouterr().err.replace("\n", " ")
+    assert damaged.read_text().startswith("This is no database")
 
 
 def test_run_says_what_is_missing(capsys, monkeypatch, tmp_path):

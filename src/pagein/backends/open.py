@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import closing
 from typing import Unpack
 
 from pagein.backends.base import Store
@@ -80,3 +81,9 @@ def _path(url: str) -> str:
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return rest[1:]
     raise ConfigurationError(f"no log at {scheme}://...: addresses are {_ADDRESSES}")
+
+
+def check_store(url: str, tenant: str = "") -> None:
+    """Read from a store, which is made where it is not there. Raises LogError where that cannot be."""
+    with closing(open_store(url, tenant=tenant)) as store:
+        store.head("default")

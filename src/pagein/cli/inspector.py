@@ -114,18 +114,16 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
     )  # fmt: skip
     from pagein.server.run import open_listener  # noqa: PLC0415 - needs the extra serve
 
-    app = InspectorApp(settings)
-    threading.Thread(target=load_modules, daemon=True).start()
-    listener = open_listener(host, port)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
-    needed = "?key=..." if settings.secret else ""
-    _output.print_text(f"{_stores.display_name(db)} at {address}{needed} (Ctrl-C ends it)")
-    sys.stdout.flush()
-    if opens_browser:
-        webbrowser.open(address)
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="off",
-                            timeout_graceful_shutdown=1)  # fmt: skip
-    with closing(app), closing(listener):
+    with closing(InspectorApp(settings)) as app, closing(open_listener(host, port)) as listener:
+        threading.Thread(target=load_modules, daemon=True).start()
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
+        needed = "?key=..." if settings.secret else ""
+        _output.print_text(f"{_stores.display_name(db)} at {address}{needed} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        if opens_browser:
+            webbrowser.open(address)
+        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="off",
+                                timeout_graceful_shutdown=1)  # fmt: skip
         uvicorn.Server(config).run(sockets=[listener])
     return 0
 

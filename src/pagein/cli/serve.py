@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from pagein.backends.open import check_store
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SummarizerName, resolve_summarizer
 from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
@@ -131,6 +131,7 @@ def mcp(
     options = {name: option for name, option in build_options(settings.values).items() if name in _MEMORY_OPTIONS}
     options |= {} if user is None else {"user": user}
     served = McpSettings(db, option_or_setting(settings, "tenant", tenant), run or "", options)
+    check_store(db, served.tenant)
     asyncio.run(serve_stdio(served))
     return 0
 
@@ -225,12 +226,11 @@ def server_settings(
 
 def make_app(settings: ServerSettings) -> ServerApp:
     """The app of a server. Raises ConfigurationError without the extra."""
-    if Path(settings.store).is_dir():
-        raise ConfigurationError(f"{settings.store} is a folder, not the file of a memory")
     try:
         from pagein.server.app import ServerApp  # noqa: PLC0415 - needs the extra serve
     except ImportError as error:
         raise ConfigurationError(f"pagein serve needs {error.name}: pip install 'pagein[serve]'") from None
+    check_store(settings.store, settings.tenant)
     return ServerApp(settings)
 
 

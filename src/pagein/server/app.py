@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from pagein._common.version import __version__
-from pagein.backends.open import open_store
+from pagein.backends.open import check_store
 from pagein.errors import PageinError
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
@@ -82,7 +82,7 @@ class ServerApp:
     async def running(self) -> AsyncIterator[None]:
         """Have the parts of the server while the context is open. Raises PageinError for a store that cannot be opened."""
         settings, limits = self.settings, self.settings.limits
-        open_store(settings.store, tenant=settings.tenant).close()
+        check_store(settings.store, settings.tenant)
         windows = WindowTable(settings.window)
         options = {"timeout": STORE_SECONDS, **settings.options}
         pool = MemoryPool(settings.store, options, most=limits.memories, most_bytes=limits.memory_bytes)
@@ -179,7 +179,7 @@ class ServerApp:
         if self._parts is None:
             return "not running"
         try:
-            open_store(self.settings.store, tenant=self.settings.tenant).close()
+            check_store(self.settings.store, self.settings.tenant)
         except PageinError as error:
             return type(error).__name__
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import socket
@@ -13,6 +14,7 @@ from typing import Any
 
 import uvicorn
 
+from pagein.errors import ConfigurationError
 from pagein.server.app import ServerApp
 from pagein.server.http import StreamBroken
 from pagein.server.memories import warm_up
@@ -23,7 +25,7 @@ START_SECONDS = 30
 def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     """Serve until SIGINT or SIGTERM; streams have time to end. ``on_start`` gets the port; True if the server started.
 
-    Raises OSError where the port is taken.
+    Raises ConfigurationError where the port is taken.
     """
     settings = app.settings
     config, listener = _listen(app, settings.host, settings.port, settings.limits.drain_seconds)
@@ -39,7 +41,7 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
 def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_seconds: int = 2) -> Iterator[str]:
     """Serve an ASGI app in a thread while the context is open; gives its address, without a path.
 
-    Raises OSError where the port is taken, RuntimeError where the app does not start.
+    Raises ConfigurationError where the port is taken, RuntimeError where the app does not start.
     """
     config, listener = _listen(app, host, port, drain_seconds)
     server = uvicorn.Server(config)
@@ -69,9 +71,15 @@ def _listen(app: Any, host: str, port: int, drain_seconds: int) -> tuple[uvicorn
 
 
 def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:
-    """Listen on an address. Raises OSError where the port is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=backlog)
+    """Listen on an address. Raises ConfigurationError where that cannot be."""
+    family, why = socket.AF_INET6 if ":" in host else socket.AF_INET, "a port is at most 65535"
+    if 0 <= port < 65_536:
+        try:
+            return socket.create_server((host, port), family=family, backlog=backlog)
+        except OSError as error:
+            why = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+    cure = "choose another with --port, 0 for any that is free"
+    raise ConfigurationError(f"port {port} of {host} cannot be used: {why}; {cure}")
 
 
 class _Server(uvicorn.Server):
