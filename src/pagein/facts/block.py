@@ -117,14 +117,10 @@ def checked_tokens(tokens: object, what: str) -> int:
 
 def _distinct_facts(facts: Iterable[Fact]) -> list[Fact]:
     """The facts without repetitions of a text in a wider scope or another spelling."""
-    keys: set[str] = set()
-    distinct = []
+    distinct: dict[str, Fact] = {}
     for fact in facts:
-        key = content_key(fact.content)
-        if key not in keys:
-            keys.add(key)
-            distinct.append(fact)
-    return distinct
+        distinct.setdefault(content_key(fact.content), fact)
+    return list(distinct.values())
 
 
 def _fill_by_share(
