@@ -79,7 +79,8 @@ REPLACED = (
 )  # fmt: skip
 
 STANDING = (
-    ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I work at Acme.", "My sister works at Globex now."),
+    ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I'm a nurse.", "I'm a mother of two now."), ("I have a dog.", "I no longer have a cat."),
+    ("My budget is 500 euros.", "My budget for flights is 300 euros now."), ("I live in Paris.", "Forget it, I like tea."), ("I work at Acme.", "My sister works at Globex now."),
 )  # fmt: skip
 
 

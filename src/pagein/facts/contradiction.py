@@ -67,8 +67,12 @@ _SLOTS = (
 )  # fmt: skip
 """Residence, work and name: the forms that state them, the forms that change them, and the words of both."""
 
-_BECOMES = re.compile(r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?P<value>[^.,;!?]{2,60}?)(?: now)?[.!]?$", re.IGNORECASE)
-"""What somebody is; two may hold, where the newer one does not say "now"."""
+_BECOMES = re.compile(
+    r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?!(?:[\w-]+ )*?(?:m[ou]m|mother|dad|father|parent|grand\w+|aunt|uncle|widow\w*|member|fan|citizen|resident|\w*owner|veg\w+)\b)"
+    r"(?P<value>[^.,;!?]{2,60}?)(?: now)?[.!]?$",
+    re.IGNORECASE,
+)
+"""What somebody's work is; two may hold, where the newer one does not say "now"."""
 
 _NOT_BUT = re.compile(
     r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80})(?=,|$)",

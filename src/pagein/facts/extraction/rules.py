@@ -51,7 +51,7 @@ def _rules(*rows: tuple[str, str, float]) -> tuple[Rule, ...]:
 
 
 _RULES = _rules(
-    (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about|it))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
+    (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
     (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
     (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
     (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
