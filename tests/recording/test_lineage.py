@@ -278,3 +278,19 @@ def test_a_reply_without_its_reasoning_is_the_same_reply():
     memory.record_messages(TALK)
     assert [type(step) for step in memory.steps].count(ActionStep) == 2
     assert memory.repairs == ()
+
+
+@pytest.mark.parametrize("reopened", [True, False])
+def test_a_note_of_the_session_is_shown_on_the_branch_of_an_edit(tmp_path, reopened):
+    memory = open_memory(tmp_path / "run.db", facts=True)
+    memory.record_messages(TALK[:4])
+    memory.call_tool("note", {"text": "the key is under the mat"})
+    assert memory.record_messages([TALK[0], said("assistant", "Another reply."), said("user", "Good.")]).branch
+    if reopened:
+        memory.close()
+        memory = open_memory(tmp_path / "run.db", facts=True)
+    assert "under the mat" in str(memory.to_messages())
+    request = memory.request()
+    assert request.problem == ""
+    assert memory.erase("fs0").facts == 1
+    assert "under the mat" not in str(memory.to_messages())
