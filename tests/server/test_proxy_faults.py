@@ -15,7 +15,7 @@ import zstandard
 from pagein.server import Limits
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop
+from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
 from tests.server.sdk_agents import TOOL, run_messages
 
 pytestmark = pytest.mark.slow
@@ -90,6 +90,24 @@ def test_an_answer_that_is_no_json_is_relayed_as_it_came(stack):
     assert (first.status_code, first.content) == (200, b'{"id": "msg_1", "content": [')
     second = http.post("/v1/messages", json={**ASK, "messages": USER}, headers={"x-pagein-run": "run"})
     assert (second.status_code, second.text) == (500, "Internal Server Error")
+
+
+@pytest.mark.parametrize(("coding", "expected"), [("gzip", None), ("br", "br")])
+def test_an_answer_in_a_coding_that_was_not_asked_for_can_be_read(stack, coding, expected):
+    packed = b"\x0b\x02\x80hello\x03" if coding == "br" else gzip.compress(b"hello")
+
+    async def upstream(scope, receive, send):
+        assert scope["type"] == "http"
+        head = [(b"content-type", b"text/plain"), (b"content-encoding", coding.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": packed})
+
+    with serve_app(upstream) as url:
+        made = stack(provider_with())
+        made.app.settings.upstreams["default"] = url
+        with made.http().stream("POST", "/v1/messages", json={**ASK, "messages": USER}) as answer:
+            assert answer.headers.get("content-encoding") == expected
+            assert b"".join(answer.iter_raw()) == (packed if expected else b"hello")
 
 
 def wait_until(condition):

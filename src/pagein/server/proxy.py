@@ -333,6 +333,12 @@ class Proxy:
             await http.send_json(send, status, error_body(plan.protocol, text), **{http.OWN_HEADER: plan.note})
             return None
 
+    def is_unpacked(self, response: httpx2.Response) -> bool:
+        """True where the body of an answer is read unpacked; one in a coding that was not asked for reaches the client as it is."""
+        known = self._client.headers.get("accept-encoding", "").split(",")
+        codings = response.headers.get("content-encoding", "identity").lower().split(",")
+        return {coding.strip() for coding in codings} <= {"identity", *map(str.strip, known)}
+
     def _open(self, incoming: http.Incoming, plan: Forwarding) -> AbstractAsyncContextManager[httpx2.Response]:
         _, base, target = self._settings.upstream_of(incoming.path)
         left_out = _HELD_CODINGS if plan.is_view else (b"accept-encoding",)
@@ -418,7 +424,8 @@ class _Exchange:
         return None
 
     def _pairs(self, response: httpx2.Response) -> http.Pairs:
-        pairs = http.response_headers(response.headers.raw, without=(b"content-encoding", b"content-length"))
+        without = (b"content-encoding", b"content-length") if self.proxy.is_unpacked(response) else (b"content-length",)
+        pairs = http.response_headers(response.headers.raw, without=without)
         return [*pairs, (http.OWN_HEADER.encode(), self.plan.note.encode("latin-1"))]
 
     async def _relay_stream(self, response: httpx2.Response) -> Forwarding | None:
