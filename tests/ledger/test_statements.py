@@ -306,3 +306,31 @@ def test_short_sentences_of_other_languages_bind(text):
 )
 def test_small_talk_questions_and_signs_bind_nobody(text):
     assert find_statements(text, "user") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Four calls a day tops in July, last summer I almost passed out in an attic.",
+        "Prices at the sale were a joke, the heifers can stay home and we'll put the bull over them.",
+    ],
+)
+def test_a_clause_that_binds_counts_where_another_tells_of_the_past(text):
+    assert find_statements(text, "user")
+
+
+def test_a_story_binds_nobody_whatever_values_it_has():
+    assert not find_statements("Last month I went to Leeds with a cousin, and we saw a badger near room007.", "user")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Client funds sit in their own account and pay no bill of the office.",
+        "Only the night nurse opens the poison cabinet.",
+        "The wire goes out once Petra has looked it over.",
+        "A card number goes into no chat.",
+    ],
+)
+def test_what_does_harm_is_a_safety_rule_also_without_never(text):
+    assert any(statement.is_safety for statement in find_statements(text, "user"))

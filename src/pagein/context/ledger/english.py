@@ -285,7 +285,7 @@ ASKS = re.compile(
 _NAME = r"(?-i:[A-Z])[\w.-]+(?: (?-i:[A-Z])[\w.-]+)?"
 _ROLE = rf"(?:(?:the|our|my|a|an|one|two|three) (?:[\w'-]+ ){{0,3}}?[\w'-]+|{_NAME}|[\w-]+s|you|we)"
 _YES = rf"(?:{APPROVAL[3:-1]}|yes|word|agreement|initials|second pair of eyes|two signatures)"
-_CHECKED = r"(?:signed|approved|agreed|confirmed|checked|cleared|seen|read|reviewed|looked (?:at|over)|okayed|released|authori[sz]ed|verified|countersigned|consented|said (?:so|yes|ok))"
+_CHECKED = r"(?:signed|approved|agreed|confirmed|checked|cleared|seen|read|reviewed|looked (?:it |them |this )?(?:at|over)|okayed|released|authori[sz]ed|verified|countersigned|consented|said (?:so|yes|ok))"
 GATED = re.compile(
     rf"^(?:only|just|nobody (?:but|except|apart from|other than|besides)|no one (?:but|except|apart from|other than|besides)) (?!(?:if|when|after|once|because|then|to|for|about|wanted|want|got|thought|a few|some|one more|the beginning|checking|kidding|wondering)\b){_ROLE}(?: (?:and|or) {_ROLE})? (?:may|can|is to|are to|ha(?:s|ve) (?:the )?(?:right|key|keys|access|say|a say)|gets? to|open|opens|signs?|decides?|approves?|touch|touches|sees?|knows?|enters?|changes?|talks? to|speaks? to|answers?|releases?|drives?|handles?|hands?|gives?|pays?|orders?|deploys?)\b"
     rf"|\b(?:until|till|unless|before|once|after|as long as|while) (?:I|we|she|he|they|both|{_NAME}|(?:the|our|my|a|an|some|another) (?:[\w'-]+ ){{0,2}}[\w'-]+)(?:'ve|'s)? (?:ha(?:s|ve) (?:not |n't )?(?:\w+ )?)?{_CHECKED}\b(?=.*[.!]?$)"
@@ -331,6 +331,11 @@ ASKS_ONCE = re.compile(
 )
 """A question that is put as an order, for this once."""
 GOES_LIVE = re.compile(r"\b(?:be|been|go|goes|going|gone|went|get) live\b", re.IGNORECASE)
+CLAUSE = re.compile(
+    r"[,;:\u2014\u2013] (?:so |and |but )?(?!(?:from|in|at|on|near|with|by|where|which|who|of|under|behind|like)\b)| - | (?:because|since|so|but) ",
+    re.IGNORECASE,
+)
+"""Parts the clauses of a sentence; what only says where or how goes with the clause before it."""
 CONCLUDES = re.compile(r"[,;] so\b", re.IGNORECASE)
 """Says the reason first, which is not what the sentence is about."""
 REFERS = re.compile(

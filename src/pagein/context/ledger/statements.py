@@ -7,6 +7,7 @@ here, other languages by the table in ``binding_words``.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -50,6 +51,9 @@ KEY_VALUE_MAX_WORDS, SETTING_MAX_WORDS = 14, 6
 MAX_GUESSES = 6
 """Statements of one text that no pattern knows; a text with more of them tells a story."""
 
+CLAUSE_LIKELIHOOD = 0.7
+"""Likelihood from which a clause is taken whose sentence tells of the past, too."""
+
 REVISION_LIKELIHOOD = 0.25
 """Likelihood from which a sentence is taken that says that something changed, and has a value."""
 
@@ -58,6 +62,9 @@ SMALL_TALK_LIKELIHOOD = 0.15
 
 MAX_STATEMENTS = 120
 """Statements taken from one text."""
+
+MAX_REMEMBERED = 2_048
+"""Sentences of which the reading is remembered: many runs begin with the same system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[Bindin
     return tuple(statement for number, statement in enumerate(statements) if number not in surplus)
 
 
+@functools.lru_cache(maxsize=MAX_REMEMBERED)
 def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     """Read a sentence of the user or of the system prompt."""
     plain = sentence.masked.replace("\u2019", "'").replace("\u00b4", "'")
@@ -158,7 +166,14 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
     ):
         return 0.0
     likelihood = _clause_likelihood(masked)
-    return 0.0 if likelihood >= MIN_LIKELIHOOD and _is_narration(masked, values) else likelihood
+    if likelihood < MIN_LIKELIHOOD or not _is_narration(masked, values):
+        return likelihood
+    present = (clause for clause in english.CLAUSE.split(masked) if not _tells(clause) and " " in clause.strip())
+    return max((x for x in map(statement_likelihood, present) if x >= CLAUSE_LIKELIHOOD), default=0.0)
+
+
+def _tells(masked: str) -> bool:
+    return any(pattern.search(masked) for pattern in (english.PAST, english.NARRATES, english.PAST_VERB))
 
 
 def _is_narration(masked: str, values: tuple[TypedValue, ...]) -> bool:
