@@ -134,6 +134,18 @@ def test_after_reopening_the_users_words_may_be_those_of_our_closing_line(tmp_pa
         assert memory.repairs == ()
 
 
+def test_after_reopening_a_later_request_takes_the_place_of_an_equal_one(tmp_path):
+    path = str(tmp_path / "run.db")
+    with AgentMemory.open(path, budget=900) as memory:
+        memory.record_messages([said("user", "t"), said("assistant", "a")])
+        request = memory.to_messages()  # it ends with our "Continue."
+        memory.record_messages([*request, said("user", "Continue.")])
+        assert memory.to_messages() == request
+    with AgentMemory.open(path, budget=900) as memory:
+        assert memory.record_messages([*request, said("assistant", "b")]).branch is None
+        assert texts(memory.steps) == ["t", "a", "Continue.", "b"]
+
+
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
 @pytest.mark.parametrize("whole", [None, False])
 def test_the_users_words_are_no_frame_of_ours_whatever_they_look_like(format, whole):

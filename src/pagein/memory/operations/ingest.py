@@ -459,11 +459,13 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
     """Remember requests that were given out before, or by another process: a list may be one, and what followed it."""
-    run.transcript.knows_requests = True
+    run.transcript.knows_requests, known = (
+        True,
+        set(run.transcript.lists),
+    )  # a later request takes the place of an equal one
     for record in records:
         hashes = [bytes.fromhex(text) for text in record.lists]
-        is_known = run.transcript.lists.keys() >= set(hashes)
-        if not is_known and record.branch == branch and record.head <= run.fold.head:
+        if not known.issuperset(hashes) and record.branch == branch and record.head <= run.fold.head:
             _remember_hashes(
                 run.transcript, hashes, run.log.count_fingerprints(record.head), object() if hashes[1:] else None
             )
