@@ -53,6 +53,7 @@ REVISIONS = (
     ("Our target is 60 new clinics by June.", "Management lifted the target to 40 new clinics."),
     ("I'm writing about Ada Lovelace.", "New topic: coral reefs."),
     ("Opening night is the 9th of February.", "The director fell ill, so we open on the 23rd of February."),
+    ("The exam is in room 7.", "The exam moved to room 12."),
     ("we run the api on port 8081", "Use port 3007 instead, something else took the old one."),
     (
         "Only Jean Petrie signs for the club's account.",
@@ -110,6 +111,7 @@ BOTH_STAND = (
     ("Jean's birthday is 4 May.", "Jean is ill, so Douglas Reekie brings the cake."),
     ("Don't tell Jean about the party.", "Jean is ill, so Douglas Reekie brings the cake."),
     ("Isla's lesson is at 10:30.", "The bakery's delivery comes at 6:15 now."),
+    ("Always use port 8000 for service 0.", "Always use port 8001 for service 1."),
     ("Never share passwords.", "The meeting moved to 15:30."),
     ("The plumber comes on Monday at 8.", "Standup moved to 9:45."),
     ("Never email the board.", "I meant Maier, not Meyer."),

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pagein.errors import ConfigurationError, PageinError
 from pagein.formats.parsing import is_utf8
-from pagein.memory.options import Options
+from pagein.memory.options import Options, check_options
 
 OwnerOf = Callable[[Any], str]
 """Names the owner of a call, from what the framework hands over: a config, or a run context."""
@@ -46,6 +46,7 @@ class OwnerChoice:
         self._tenant = "" if callable(tenant) else tenant
         plain = {name: value for name, value in options.items() if name not in self._functions}
         self.options = cast(Options, plain)
+        check_options(self.options)
 
     @property
     def has_functions(self) -> bool:

@@ -130,13 +130,18 @@ def check_count(keep_last_n: int | None) -> int | None:
     raise ConfigurationError(f"keep_last_n is a whole number of actions, not {keep_last_n!r}")
 
 
+def _find_cure(unknown: str) -> str:
+    near = get_close_matches(unknown, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
+    if near == [unknown]:
+        return "the framework's own name of the conversation is used"
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
+
+
 def check_options(options: Options) -> None:
     """Raise ConfigurationError for an unknown option or a value that is not allowed; load no table of models."""
     for name in options:
         if name not in Options.__annotations__:
-            near = get_close_matches(name, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
-            cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
-            raise ConfigurationError(f"unknown option {name!r}: {cure}")
+            raise ConfigurationError(f"unknown option {name!r}: {_find_cure(name)}")
     policy, counter = options.get("policy", "ladder"), options.get("counter")
     if isinstance(policy, str):
         _policy(policy)

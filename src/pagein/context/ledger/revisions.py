@@ -76,6 +76,12 @@ _LEAST = re.compile(
 
 _OF_WHAT = re.compile(r"\b(?:of|per|for|in|at|on) (?:the |a |my |our |each |every )?([\w-]+)", re.IGNORECASE)
 
+_NUMBERED = re.compile(
+    r"(?<!in )(?<!to )(?<!at )(?<!on )(?<!is )(?<!'s )(?<!use )\b(service|room|server|node|floor|flat|unit|team|group|gate|track|table|phase|step|part|chapter|class|case|bus|line|house|building|site|shop|shift|client|user|task|ticket|issue|volume|section|page|stage|round|zone|area|lane|slot|tank|pump|machine|sensor|channel|account|box|order|branch|host|job|worker|port) #?(\d+)\b",
+    re.IGNORECASE,
+)
+"""A thing of which there are several, with its number, where it is no place to be at: "room 5's key", "for service 0"."""
+
 _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
 _WORD = re.compile(r"[^\W_]+")
@@ -115,6 +121,8 @@ class RevisionFinder:
 
     def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         """Return the evidence that the new statement replaces the old one; 0 for none."""
+        if _numbers_another(new, old):
+            return 0.0
         nearness = self._nearness(new.subject, old.subject)
         is_change = new.value.lower() != old.value.lower()
         is_value_change = is_change and is_same_type(new.value_type, old.value_type)
@@ -297,6 +305,21 @@ def _has_second_value(new: BindingStatement, old: BindingStatement) -> bool:
         is_same_type(new.value_type, value.type) and value.text.lower() != new.value.lower()
         for value in find_values(old.text)
     )
+
+
+def _numbers_another(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where both number what they are about, and differently: "port 8000 for service 0", "8001 for service 1"."""
+    one, other = _numbered(new), _numbered(old)
+    return any(one[word] != other[word] for word in one.keys() & other.keys())
+
+
+def _numbered(statement: BindingStatement) -> dict[str, str]:
+    """Return the numbers behind a word, beside the value that is set, by that word."""
+    return {
+        word.lower(): number
+        for word, number in _NUMBERED.findall(statement.text)
+        if number not in re.findall(r"\d+", statement.value)
+    }
 
 
 def _is_near(one: str, other: str) -> bool:
