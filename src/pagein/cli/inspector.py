@@ -112,7 +112,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
         db, host=host, port=port, tenant=tenant, secret=os.environ.get(SECRET_VARIABLE, ""),
         key=os.environ.get(KEY_VARIABLE) or None,
     )  # fmt: skip
-    from pagein.server.run import open_listener  # noqa: PLC0415 - needs the extra serve
+    from pagein.server.run import Server, open_listener  # noqa: PLC0415 - needs the extra serve
 
     with closing(InspectorApp(settings)) as app, closing(open_listener(host, port)) as listener:
         threading.Thread(target=load_modules, daemon=True).start()
@@ -124,7 +124,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
             webbrowser.open(address)
         config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="off",
                                 timeout_graceful_shutdown=1)  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
     return 0
 
 

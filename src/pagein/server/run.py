@@ -29,7 +29,7 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     """
     settings = app.settings
     config, listener = _listen(app, settings.host, settings.port, settings.limits.drain_seconds)
-    server = _Server(config, lambda: on_start(listener.getsockname()[1]))
+    server = _ProxyServer(config, lambda: on_start(listener.getsockname()[1]))
     try:
         server.run(sockets=[listener])
     finally:
@@ -82,14 +82,12 @@ def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:
     raise ConfigurationError(f"port {port} of {host} cannot be used: {why}; {cure}")
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_start = on_start
+class Server(uvicorn.Server):
+    """A server that SIGINT and SIGTERM end, and that does not raise them again: to be ended so is no failure."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on SIGINT and SIGTERM, and do not raise them again: there is a summary to print."""
+        """Handle SIGINT and SIGTERM while it serves."""
         signals = (signal.SIGINT, signal.SIGTERM)
         previous = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
@@ -97,6 +95,12 @@ class _Server(uvicorn.Server):
         finally:
             for number, earlier in previous.items():
                 signal.signal(number, earlier)
+
+
+class _ProxyServer(Server):
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
