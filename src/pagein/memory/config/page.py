@@ -32,9 +32,8 @@ spending.tokens = 500_000
 _HEAD = f"""\
 # Configuration
 
-`pagein config --docs` writes this page from the code.
-
-Every option has a key, in a `pagein.toml` or under `[tool.pagein]` in a `pyproject.toml`:
+This page lists every option, with its allowed values and its default. `pagein config --docs` prints it. Write options in a
+`pagein.toml`, or under `[tool.pagein]` in a `pyproject.toml`:
 
 ```text
 {EXAMPLE}```
@@ -53,7 +52,7 @@ with AgentMemory.open(":memory:", **config.options()) as memory:
 
 * **Which file.** `load(path)` reads that file. `load()` searches from the working folder upwards, in each folder for
   `pagein.toml`, then for `[tool.pagein]` in `pyproject.toml`. Only the first file found is used. A file is optional.
-  `AgentMemory.open` reads no file by itself. `pagein view`, `replay`, `recall` and `facts` take defaults from it.
+  The commands take defaults from it. `AgentMemory.open` reads no file by itself.
 * **The environment overrides the file.** A variable is `PAGEIN_` and the key in capitals, with `_` for each dot, such as
   `PAGEIN_BUDGET_WINDOW`. Commas separate the items of a list. An empty variable counts as unset. A misspelled PAGEIN_
   variable raises an error. Other variables are ignored.
