@@ -49,12 +49,11 @@ def faults(
 ) -> int:
     """Count the text that the model would have missed, with pagein and with baselines.
 
-    At each step of a recorded run whose history exceeds the budget, the needs are
-    the identifiers and the lines of 25 characters or more in the step's tool
-    arguments that occurred earlier in the run. A need that the request lacks is a
-    fault. An identifier is grounded where a line with it also has three other words
-    of a line in which it occurred. Far needs are outside the most recent tokens
-    that fit the budget.
+    A step needs the identifiers, and the lines of 25 characters or more, that its
+    tool arguments repeat from earlier in the run. A need that the request lacks is
+    a fault. Steps count whose history exceeds the budget. An identifier is grounded
+    if a line with it also has three other words of a line in which it occurred. Far
+    needs are outside the most recent tokens that fit the budget.
 
     The baselines: head+recency keeps the opening and the newest turns that fit,
     like langchain's trim_messages; masking also hides all but the last ten results;
@@ -62,13 +61,13 @@ def faults(
     messages whole at any cost; pagein clips long ones.
 
     New results whole is the share of the tools' results that are shown whole in the
-    request behind them, where the model first reads them.
+    next request, where the model first reads them.
 
-    The price of a request is its input tokens, of which those that the request before
-    began with count a tenth, as in a provider's cache.
+    The price of a request is its input tokens. A beginning that equals the previous
+    request's counts a tenth, as in a provider's cache.
 
-    Needs met is the share of far needs that the request has: identifiers bare,
-    then identifiers grounded and lines. --page-in 0 turns the automatic insertion
+    Needs met is the share of far needs that the request has: first identifiers,
+    then grounded identifiers and lines. --page-in 0 turns the automatic insertion
     of steps off.
 
     For example:
@@ -166,12 +165,12 @@ def all_figures(
 ) -> int:
     """Measure everything on the data of the package, and compare it with stored figures.
 
-    Faults, price and prefix of a recorded run; what is in view of a chat's evidence
-    and of planted statements; the processor's time of a run and of an opening, as
-    ratios to a fixed piece of work; the store's bytes, as a ratio to the messages'.
+    It measures faults, price and prefix of a recorded run; how much of a chat's
+    evidence and of planted statements is in view; processor time, as a ratio to a
+    fixed piece of work; and the store's bytes, as a ratio to the messages'.
 
-    With --against, a figure that is worse by more than its noise, or gone, is named,
-    and the exit code is 1. --quick takes some seconds, and reads files that
+    --against names each figure that is worse by more than its noise, or missing. The
+    exit code is then 1. --quick takes some seconds. It compares only with files that
     --quick wrote.
 
     For example:
@@ -279,16 +278,15 @@ def fidelity(
 ) -> int:
     """Measure what a request still shows after 1, 5 and 10 compactions, by kind.
 
-    After so many compactions, the request is searched for the rules of the user and
-    the application, and for the errors, decisions, paths, identifiers and numbers of
-    the steps that left the view; also for two pins. Every step can be retrieved by
-    its handle; this measures what needs no retrieval. A run with fewer compactions
-    does not count in a row.
+    The command searches the request for two pins, for the rules of the user and the
+    application, and for the errors, decisions, paths, identifiers and numbers of the
+    steps that left the view. It measures what needs no retrieval. A run with fewer
+    compactions does not count.
 
-    An error is the line with which a result says what failed, such as "TypeError:
-    no"; at most three of a result. One that came again, or was solved later, is one
-    error. It is in sight where the first 80 characters of its line are, without
-    addresses, line numbers and times.
+    An error is the line of a result that says what failed, such as "TypeError: no";
+    at most three of a result. An error that came again is counted once. It is shown
+    if the request has the first 80 characters of its line, without addresses, line
+    numbers and times.
 
     For example:
 
@@ -359,15 +357,14 @@ def talk(
 ) -> int:
     """Measure what is in view where people talk: evidence of questions, and statements that hold.
 
-    A conversation is played with a request before every answer. At its end each
-    question is asked of a copy of it. Evidence is the share of the turns that
-    answer the question whose words stand in the request (60 % of a turn's runs of
-    three words). Beside pagein: the newest messages that fit, and the newest in
-    65 % of the budget with BM25 in the rest.
+    A conversation is played, and at its end each question is asked. Evidence is
+    the share of the turns with the answer that the request contains (at least 60 %
+    of a turn's sequences of three words). The baselines are the newest messages that
+    fit, and the newest in 65 % of the budget with BM25 in the rest.
 
-    Planted statements: sessions in which twenty rules, limits, decisions and
-    values are said, some of them revised later, in 10, 20 and 30 % of their
-    characters, after five compactions.
+    Planted statements: twenty rules, limits, decisions and values of a session, some
+    of them revised later. The session is compacted five times, to 10, 20 and 30 % of
+    its characters.
 
     For example:
 

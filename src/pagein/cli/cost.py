@@ -31,14 +31,14 @@ def cost(
 ) -> int:
     """Show what the requests of a run cost, and what was saved.
 
-    Prices are tokens at the price of input: a cached token costs a tenth, one of
-    the answer five and more. "With everything" is the price of the same requests
-    had nothing left the view. A compaction saves the price of what left, and costs
-    what had to be written to the cache again. A page-in costs its tokens, and saves
-    a request where the agent used something that it alone showed.
+    Prices are in input tokens: a cached token costs a tenth, a token of the answer
+    five or more. "With everything" is the price if nothing had left the view. A
+    compaction saves the price of what left, and costs what had to be sent again
+    uncached. A page-in costs its tokens, and saves a request if the agent used
+    something that only the page-in showed.
 
-    The usage that the provider reported stands beside it, with a warning where its
-    cache read clearly less than stood unchanged.
+    The usage that the provider reported is shown too, with a warning if its cache
+    read clearly less than what was unchanged.
 
     For example:
 

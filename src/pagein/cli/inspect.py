@@ -114,7 +114,9 @@ def view(
     db: ReadonlyStoreAddress,
     /,
     *,
-    budget: _settings.ConfiguredBudget = None,
+    budget: Annotated[
+        int | None, Parameter(help="Show the present view, in this many tokens. Needed if no request was sent.")
+    ] = None,
     session: SessionName = None,
     tenant: _settings.ConfiguredTenant = None,
     user: Annotated[str | None, Parameter(help="User whose facts the view has. Default: the configuration's.")] = None,
@@ -126,16 +128,15 @@ def view(
     messages: Annotated[bool, Parameter(help="Print the request, message by message.", show_default=False)] = False,
     json: AsJson = False,
 ) -> int:
-    """Show what the model saw: the tokens by tier and reason, and what is out of it.
+    """Show what the model saw: the tokens by tier and reason, and what was left out.
 
-    Without a budget it is the last request that was sent, or the one of
-    --request: rendered again from the log, with facts and page-in, and compared
-    with what was sent. With a budget it is the view that the run would have now
-    under it, with the facts of --user.
+    Without --budget it shows the last request that was sent, or the one of
+    --request. The request is made again from the log, and compared with what was
+    sent. With --budget it shows the view that the run would have now, with the
+    facts of --user.
 
-    The command does not write to the store. If the view has to be compacted to
-    fit, only this command knows of it. pagein.toml sets the defaults, see
-    pagein config.
+    The command does not write to the store, also if it has to compact the view.
+    pagein.toml sets the defaults, see pagein config.
 
     For example:
 

@@ -38,7 +38,7 @@ def inspect(
     *,
     port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT,
     host: Annotated[
-        str, Parameter(help=f"Address to listen on. Others than this machine's need {SECRET_VARIABLE}.")
+        str, Parameter(help=f"Address to listen on. Any but this machine's own needs {SECRET_VARIABLE}.")
     ] = "127.0.0.1",
     tenant: TenantName = "",
     browser: Annotated[bool, Parameter(help="Open the page in a browser.", show_default=False)] = False,

@@ -165,9 +165,9 @@ def replay(
     """Replay every run of a file with a budget: one row a run, then the totals.
 
     A run is {"id": ..., "messages": [...]} or a list of messages, in the format of
-    OpenAI chat or Anthropic, which is detected. Needs met is the share of the
-    identifiers and lines a step used, and the run had shown before, that the
-    request still contained. Exit code 1 if a request was over budget or illegal, or
+    OpenAI chat or Anthropic, which is detected. A step needs the identifiers and
+    lines that it uses and that the run had shown before. Needs met is the share of
+    them that the request still contained. Exit code 1 if a request was over budget or illegal, or
     anything could not be retrieved. With a summarizer, each turn waits until all
     summaries are written. pagein.toml sets the defaults, but not the summarizer.
 
@@ -220,10 +220,10 @@ def compare(
 ) -> int:
     """Play each run of a file twice, with its whole history and with a view of it.
 
-    The price of a request is its tokens; those that the request before began with
-    too are cached, and cost a tenth. A repeated call was made before. Drift is how
-    much less the last third of the actions names the task than the first third.
-    Both plays have the recorded actions: pagein.evaluation.compare plays an agent.
+    The actions are the recorded ones. The price of a request is in tokens; a
+    beginning that equals the previous request's is cached and costs a tenth.
+    Drift is how much less the last third of the actions names the task than the
+    first third. pagein.evaluation.compare plays an agent of your own.
 
     For example:
 

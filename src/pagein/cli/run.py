@@ -25,7 +25,7 @@ from pagein.server.clients import UPSTREAMS, Client, client_process
 def run(
     client: Annotated[Literal["claude", "codex", "opencode"], Parameter(help="The agent to run.")],
     /,
-    *arguments: Annotated[str, Parameter(help="Its own arguments, behind --.", allow_leading_hyphen=True)],
+    *arguments: Annotated[str, Parameter(help="Its own arguments, after --.", allow_leading_hyphen=True)],
     store: Annotated[
         str | None,
         Parameter(help="Store of the runs. Default: pagein/runs.db in the user's data folder.", show_default=False),

@@ -58,7 +58,7 @@ def serve(
     upstream: UpstreamAddresses = None,
     port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT,
     host: Annotated[
-        str, Parameter(help="Address to listen on. Others than this machine's need proxy keys.")
+        str, Parameter(help="Address to listen on. Any but this machine's own needs proxy keys.")
     ] = "127.0.0.1",
     window: ServerWindow = None,
     mode: ServerMode = None,
@@ -76,7 +76,7 @@ def serve(
     store. Once it no longer fits the window, the provider gets a view of it
     in place of the history.
 
-    SIGINT and SIGTERM end it when the answers under way are whole.
+    SIGINT and SIGTERM end it after the answers that are being sent.
 
     For example:
 
