@@ -133,11 +133,11 @@ class AgentMemory(MemoryBase):
         return self._take_turn(pins.pin, text)
 
     def unpin(self, handle: str) -> None:
-        """Let a pin, or an entry of ``ledger``, go. Raises UnknownHandle."""
+        """Drop a pin, or an entry of ``ledger``. Raises UnknownHandle."""
         self._take_turn(pins.unpin, handle)
 
     def mark(self, handle: str, importance: Importance = "high") -> None:
-        """Mark a step: a "high" one stays whole under every policy, within .3 of the limit; of a "low" one the results leave first.
+        """Mark a step: "high" keeps it whole under every policy, in up to .3 of the limit; "low" lets its results leave first.
 
         "normal" takes a mark away. What is out of view already stays out. Raises UnknownHandle, ConfigurationError.
         """
@@ -175,7 +175,7 @@ class AgentMemory(MemoryBase):
 
         ``reserve`` are tokens to keep free in this request: for its output, or a system prompt that you add. ``tools``
         are the definitions of all tools that the request has; what they cost beyond ``budget.tools`` is kept free too.
-        What one request alone needs leaves its view alone; a compaction is recorded where others needed as much.
+        What leaves for one request only is not recorded, unless one of the three requests before needed as much.
         """
         return self._take_turn(make_view, self._runtime.request_room(reserve, tools))
 
@@ -192,8 +192,8 @@ class AgentMemory(MemoryBase):
         """The view as a provider's messages: within budget, legal, and with the last request's prefix kept.
 
         ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
-        only the last n actions, whole where they fit, ``max_tokens`` is another budget for this call: larger, it shows what
-        left; none of the three records anything.
+        only the last n actions, or the newest of them that fit. ``max_tokens`` is another budget for this call, filled with
+        the newest steps. None of the three records anything.
         ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``. Raises OverBudget.
         """
         room = self._runtime.request_room(reserve, tools, format)
@@ -204,7 +204,7 @@ class AgentMemory(MemoryBase):
         return messages
 
     def to_request(self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
-        """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart.
+        """The view as the keyword arguments of the provider's SDK: its messages, and ``system`` if that is an argument.
 
         ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``; add the tools yourself. Raises OverBudget.
         """
@@ -223,7 +223,7 @@ class AgentMemory(MemoryBase):
     def clear_view(self) -> Compaction | None:
         """Take everything said so far out of the view, but calls without a result; None if that would save nothing.
 
-        Pins and the ledger hold; ``recall``, page-in, ``expand`` and ``undo`` reach back. A list handed over next begins anew.
+        Pins and the ledger stay. ``recall``, page-in and ``expand`` find the old steps, ``undo`` reverts it. The next list begins anew.
         """
         return self._take_turn(compacting.clear_view)
 
@@ -242,7 +242,7 @@ class AgentMemory(MemoryBase):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Every step recorded, whole, in order, read from the log; of ``step_types`` the objects."""
+        """Every recorded step, whole and in order, read from the log. Steps of ``step_types`` are objects of these classes."""
         return self._runtime.revive(self._take_turn(history.read_steps))
 
     def get_full_steps(self) -> list[dict[str, Any]]:
@@ -262,7 +262,7 @@ class AgentMemory(MemoryBase):
         replay((step for _, step in self._take_turn(history.read_steps)), write, detailed=detailed)
 
     def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
-        """Show other words for a step, or for a result, by its handle: a step of its kind, an Observation, or a text.
+        """Replace a step or a result in every view, by its handle: with a step of its kind, an Observation, or a text.
 
         An entry of the log says so, and ``undo`` takes it back; the original stays behind the handle. The step keeps its kind
         and its calls. Raises UnknownHandle, and ProtocolError where a request would become illegal.
@@ -270,7 +270,7 @@ class AgentMemory(MemoryBase):
         return self._take_turn(editing.edit, handle, step)
 
     def remove(self, handle: str) -> Compaction:
-        """Show a step no more, by its handle; an action leaves with its results. ``undo`` takes it back.
+        """Remove a step from every view, by its handle; an action leaves with its results. ``undo`` reverts it.
 
         The original stays behind the handle, but no search and no page-in finds it. ``erase`` is for good. Raises
         UnknownHandle, and ProtocolError where a request would become illegal.
@@ -278,7 +278,7 @@ class AgentMemory(MemoryBase):
         return self._take_turn(editing.remove, handle)
 
     def reset(self) -> Branch:
-        """Begin again with the system prompts alone, on a new branch. ``switch`` goes back to the run so far.
+        """Begin again with only the system prompts, on a new branch. ``switch`` returns to the run so far.
 
         Raises LogError.
         """
@@ -309,7 +309,7 @@ class AgentMemory(MemoryBase):
         return self._runtime.requests.read(after, limit)
 
     def request(self, number: int | None = None) -> RenderedRequest:
-        """Render a request again, the last one without a number: byte for byte, or ``problem`` says what is not as it was.
+        """Render a request again, by default the last one: byte for byte, or ``problem`` says what differs.
 
         Raises UnknownRequest, LogError.
         """
@@ -324,7 +324,7 @@ class AgentMemory(MemoryBase):
         seconds: Mapping[str, float] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Note what became of a request, the last one without a number: a word, its usage, durations, short notes.
+        """Note what became of a request, by default the last one: a word, its usage, durations, short notes.
 
         It is only noted; ``observe_usage`` also learns from a usage. No text of the run belongs in ``notes``. Raises
         UnknownRequest, ConfigurationError, LogError.
@@ -380,7 +380,7 @@ class AgentMemory(MemoryBase):
         return self._take_turn(branching.list_branches)
 
     def drop(self, branch: str) -> None:
-        """Leave a branch for good: ``branches`` no longer names it, but its entries stay in the record.
+        """Drop a branch: ``branches`` no longer names it, but its entries stay in the record.
 
         Its name stays taken. Raises UnknownBranch, ConfigurationError for the run's own branch, LogError.
         """
