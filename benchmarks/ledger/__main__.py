@@ -48,7 +48,8 @@ class FittedModel:
         features = [self._features(sentence) for sentence in sentences]
         counts = Counter(feature for sentence in features for feature in sentence)
         rows = [{name: 1 for name in sentence if counts[name] >= MIN_COUNT} for sentence in features]
-        self._vectorizer, self._model = (DictVectorizer(), LogisticRegression(class_weight="balanced", max_iter=3_000))
+        self._vectorizer = DictVectorizer()
+        self._model = LogisticRegression(class_weight="balanced", max_iter=3_000)
         matrix, truth = self._vectorizer.fit_transform(rows), np.array(labels)
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
         predicted = cross_val_predict(self._model, matrix, truth, cv=folds, method="predict_proba")

@@ -23,7 +23,7 @@ def live(path, stop_at, how, calls):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("how", "calls", "stop_at"), [("sync", 60, 45), ("async", 30, 20)])
+@pytest.mark.parametrize(("how", "calls", "stop_at"), [("sync", 40, 30), ("async", 30, 20)])
 def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, calls, stop_at):
     path = tmp_path / "run.db"
     died = live(path, stop_at, how, calls)

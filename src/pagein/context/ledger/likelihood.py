@@ -19,7 +19,7 @@ from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import find_option, find_values
 
 MIN_LIKELIHOOD = 0.45
-"""Likelihood from which a sentence is taken: one in five of those that people say in passing has it."""
+"""Likelihood from which a sentence is taken: one in fourteen sentences of LoCoMo's chats has it."""
 
 MIN_HARM_LIKELIHOOD = 0.6
 """Likelihood from which the breach of a statement is taken to do harm: 7 % of other statements have it."""

@@ -169,7 +169,8 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
     if likelihood < MIN_LIKELIHOOD or not _is_narration(masked, values):
         return likelihood
     present = (clause for clause in english.CLAUSE.split(masked) if not _tells(clause) and " " in clause.strip())
-    return max((x for x in map(statement_likelihood, present) if x >= CLAUSE_LIKELIHOOD), default=0.0)
+    best = max(map(statement_likelihood, present), default=0.0)
+    return best if best >= CLAUSE_LIKELIHOOD else 0.0
 
 
 def _tells(masked: str) -> bool:
@@ -416,10 +417,10 @@ def _is_weak(masked: str, kind: StatementKind) -> bool:
 
 
 def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
-    if english.LASTING_LIKE.search(masked):
-        return True
     if lifts:
         return False
+    if english.LASTING_LIKE.search(masked):
+        return True
     if kind in ("rule", "limit"):
         return _does_harm(masked, is_limit=kind == "limit")
     return kind in ("decision", "value", "commitment") and bool(english.HARD.search(masked))
