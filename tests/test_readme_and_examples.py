@@ -19,6 +19,8 @@ README = (ROOT / "README.md").read_text()
 WHEEL_SUFFIXES = {"", ".bz2", ".css", ".gz", ".html", ".js", ".json", ".md", ".py", ".svg", ".txt", ".typed"}
 """Suffixes of the package's files; "" is a licence."""
 LOOP = ROOT / "examples" / "openai_loop.py"
+EXCLUDED = {Path(line).name for line in re.findall(r"^  (\S+\.\w+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)}
+"""Files of docs/ that the site leaves out."""
 
 
 def run_loop(folder: Path, *options: str) -> subprocess.CompletedProcess:
@@ -73,6 +75,7 @@ def test_links_between_pages_lead_somewhere(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), f"{page.name}: {link}"
+        assert target.name not in EXCLUDED, f"{page.name}: the site has no {link}"
         assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
 
 
