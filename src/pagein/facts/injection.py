@@ -211,7 +211,7 @@ class _FactIndex:
 
     def order(self, context: str) -> list[int]:
         """The numbers of the facts, best first; among equals in the order of the memory."""
-        return self._index.ordered(context, self._places)
+        return self._index.order(context, self._places)
 
     def use_counter(self, counter: TokenCounter) -> None:
         """Count with this counter from now on."""

@@ -22,6 +22,7 @@ from pagein.memory._memory_base import MemoryBase
 from pagein.memory._runtime import MemoryRuntime, OpenedRun
 from pagein.memory._state import RunState
 from pagein.memory._turn import close_memory, open_memory, run_turn
+from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.background.summary_writer import SummaryTask
 from pagein.memory.branches import Branch, Comparison
 from pagein.memory.operations import branch as branching
@@ -54,7 +55,7 @@ T = TypeVar("T")
 
 
 class AsyncAgentMemory(MemoryBase):
-    """AgentMemory for async code: the same methods, awaited; the store is reached from a thread.
+    """AgentMemory for async code: the same methods with the same docstrings, awaited; the store is reached from a thread.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
     take turns. A call that is cancelled before its turn changes nothing; one that has begun is finished. ``steps`` is
@@ -105,17 +106,14 @@ class AsyncAgentMemory(MemoryBase):
         return await adrive(run_turn(self._runtime, name, operation), self._perform)
 
     def report(self) -> Report:
-        """See AgentMemory.report."""
         return self._runtime.report()
 
     async def cost(self) -> RunCost:
-        """See AgentMemory.cost."""
         return await asyncio.to_thread(self._runtime.requests.cost)
 
     # Recording
 
     async def record(self, *items: Step | Observation, importance: Importance | None = None) -> RecordResult:
-        """See AgentMemory.record."""
         return await self._take_turn(record, items, strict=True, importance=importance)
 
     async def record_messages(
@@ -127,43 +125,34 @@ class AsyncAgentMemory(MemoryBase):
         usage: Any = None,
         observations: TextObservations = None,
     ) -> RecordResult:
-        """See AgentMemory.record_messages."""
         report = None if usage is None else check_usage(usage)
         transcript = self._runtime.read_transcript(messages, format, observations)
         return await self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     async def pin(self, text: str) -> str:
-        """See AgentMemory.pin."""
         return await self._take_turn(pins.pin, text)
 
     async def mark(self, handle: str, importance: Importance = "high") -> None:
-        """See AgentMemory.mark."""
         await self._take_turn(pins.mark, handle, importance)
 
     async def unpin(self, handle: str) -> None:
-        """See AgentMemory.unpin."""
         await self._take_turn(pins.unpin, handle)
 
     async def ledger(self) -> tuple[LedgerEntry, ...]:
-        """See ``AgentMemory.ledger``."""
         return await self._take_turn(pins.ledger)
 
     async def save_procedure(self, task: str | None = None) -> Fact:
-        """See AgentMemory.save_procedure."""
         return await self._take_turn(save_procedure, task)
 
     async def find_procedures(self, query: str, limit: int = 2) -> tuple[RankedFact, ...]:
-        """See AgentMemory.find_procedures."""
         return await asyncio.to_thread(lambda: self.facts.find_procedures(query, limit=limit))
 
     async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
-        """See AgentMemory.call_tool."""
         return await self._take_turn(call_tool, name, arguments, self._runtime.clock())
 
     # The view
 
     async def view(self, *, reserve: int = 0, tools: Any = None) -> View:
-        """See AgentMemory.view."""
         return await self._take_turn(make_view, self._runtime.request_room(reserve, tools))
 
     async def to_messages(
@@ -176,7 +165,6 @@ class AsyncAgentMemory(MemoryBase):
         reserve: int = 0,
         tools: Any = None,
     ) -> list[Any]:
-        """See AgentMemory.to_messages."""
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
         view = await self._take_turn(make_filtered_view, filter, room)
@@ -187,26 +175,21 @@ class AsyncAgentMemory(MemoryBase):
     async def to_request(
         self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None
     ) -> dict[str, Any]:
-        """See AgentMemory.to_request."""
         view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
         request = self._runtime.render(view, format)
         await asyncio.to_thread(self._runtime.requests.write)
         return keywords(format or self._runtime.format.name, request)
 
     async def compact(self, *, wait: bool = False) -> Compaction | None:
-        """See AgentMemory.compact."""
         return await self._take_turn(compacting.compact, wait=wait)
 
     async def clear_view(self) -> Compaction | None:
-        """See AgentMemory.clear_view."""
         return await self._take_turn(compacting.clear_view)
 
     async def undo(self) -> Compaction:
-        """See AgentMemory.undo."""
         return await self._take_turn(compacting.undo)
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
-        """See AgentMemory.wait."""
         is_done = await self._take_turn(collect_summary, timeout)
         return is_done and await asyncio.to_thread(self._runtime.wait, timeout)
 
@@ -214,57 +197,44 @@ class AsyncAgentMemory(MemoryBase):
 
     @property
     async def steps(self) -> tuple[Step, ...]:
-        """See AgentMemory.steps."""
         return self._runtime.revive(await self._take_turn(history.read_steps))
 
     async def get_full_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_full_steps."""
         return [full_step(position, step) for position, step in await self._take_turn(history.read_steps)]
 
     async def get_succinct_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_succinct_steps."""
         return [succinct_step(position, step) for position, step in await self._take_turn(history.read_steps)]
 
     async def return_full_code(self) -> str:
-        """See AgentMemory.return_full_code."""
         return history.full_code(await self._take_turn(history.read_steps))
 
     async def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
-        """See AgentMemory.replay."""
         replay((step for _, step in await self._take_turn(history.read_steps)), write, detailed=detailed)
 
     async def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
-        """See AgentMemory.edit."""
         return await self._take_turn(editing.edit, handle, step)
 
     async def remove(self, handle: str) -> Compaction:
-        """See AgentMemory.remove."""
         return await self._take_turn(editing.remove, handle)
 
     async def reset(self) -> Branch:
-        """See AgentMemory.reset."""
         return await self._take_turn(branching.reset, self._runtime.clock())
 
     async def expand(self, handle: str | int) -> Expansion:
-        """See AgentMemory.expand."""
         return await self._take_turn(history.expand, handle)
 
     async def recall(self, query: str, limit: int = 10, **filters: Unpack[RecallFilters]) -> tuple[Hit, ...]:
-        """See AgentMemory.recall."""
         return await self._take_turn(history.recall, query, limit, filters, self._runtime.clock())
 
     async def verify(self) -> Verification:
-        """See AgentMemory.verify."""
         return await self._take_turn(history.verify)
 
     # Requests
 
     async def requests(self, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
-        """See AgentMemory.requests."""
         return await asyncio.to_thread(self._runtime.requests.read, after, limit)
 
     async def request(self, number: int | None = None) -> RenderedRequest:
-        """See AgentMemory.request."""
         record = await asyncio.to_thread(self._runtime.requests.find, number)
         return await self._take_turn(render_again, record)
 
@@ -277,7 +247,6 @@ class AsyncAgentMemory(MemoryBase):
         seconds: Mapping[str, float] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """See AgentMemory.note_outcome."""
         await asyncio.to_thread(
             self._runtime.requests.note_outcome, outcome, number=number, usage=usage, seconds=seconds, notes=notes
         )
@@ -285,65 +254,51 @@ class AsyncAgentMemory(MemoryBase):
     # Checkpoints
 
     async def checkpoint(self, name: str, state: Any = None) -> str:
-        """See AgentMemory.checkpoint."""
         return await self._take_turn(checkpoints.checkpoint, name, state)
 
     async def checkpoints(self) -> tuple[CheckpointInfo, ...]:
-        """See AgentMemory.checkpoints."""
         return await self._take_turn(checkpoints.checkpoints)
 
     async def status(self, name: str | None = None) -> RunStatus:
-        """See AgentMemory.status."""
         return await self._take_turn(checkpoints.status, name)
 
     async def resume(self, name: str | None = None, *, fresh: bool = False) -> RunStatus:
-        """See AgentMemory.resume."""
         return await self._take_turn(checkpoints.resume, name, fresh=fresh)
 
     # Branches
 
     async def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
-        """See AgentMemory.fork."""
         return await self._take_turn(branching.fork, at, name, self._runtime.clock())
 
     async def switch(self, branch: str) -> None:
-        """See AgentMemory.switch."""
         await self._take_turn(branching.switch, branch, self._runtime.clock())
 
     async def branches(self) -> tuple[Branch, ...]:
-        """See AgentMemory.branches."""
         return await self._take_turn(branching.list_branches)
 
     async def drop(self, branch: str) -> None:
-        """See AgentMemory.drop."""
         await self._take_turn(branching.drop, branch, self._runtime.clock())
 
     async def rewind(self, to: int | str) -> Branch:
-        """See AgentMemory.rewind."""
         return await self._take_turn(branching.rewind, to, self._runtime.clock())
 
     async def compare(self, left: str, right: str) -> Comparison:
-        """See AgentMemory.compare."""
         return await self._take_turn(branching.compare, left, right)
 
     # Erasure
 
     async def erase(self, *handles: str | int, reason: str = "") -> Erasure:
-        """See AgentMemory.erase."""
         return await self._take_turn(erasure.erase, handles, reason)
 
     async def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
-        """See AgentMemory.erase_facts."""
         return await self._take_turn(erasure.erase_facts, scope, reason)
 
     async def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
-        """See AgentMemory.erase_session."""
         return await self._take_turn(erasure.erase_session, reason, trace=trace)
 
     # Closing
 
     async def close(self) -> None:
-        """See AgentMemory.close."""
         runtime = self._runtime
         async with self._turn_lock:
             if self._is_loaded and not runtime.is_closed:
@@ -365,3 +320,8 @@ class AsyncAgentMemory(MemoryBase):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+for _name, _method in vars(AsyncAgentMemory).items():
+    if not _name.startswith("_"):
+        _method.__doc__ = getattr(AgentMemory, _name).__doc__

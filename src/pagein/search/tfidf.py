@@ -145,7 +145,7 @@ class TfIdf:
         dots, cosine = self._dots(query, None)
         return {number: cosine(number, dot) for number, dot in enumerate(dots) if dot}
 
-    def ordered(self, query: str, places: Sequence[int]) -> list[int]:
+    def order(self, query: str, places: Sequence[int]) -> list[int]:
         """The numbers of all texts, best first; among equals the one whose number has the lower place is first."""
         np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
         dots, cosine = self._dots(query, np)

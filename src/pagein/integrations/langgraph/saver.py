@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from pagein.backends.sqlite import graph_tables as sql
 from pagein.backends.sqlite.graph_tables import GraphTables, Typed
@@ -32,6 +33,20 @@ except ImportError as missing:
     raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
 
 _DELTA_COUNTERS = "counters_since_delta_snapshot"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _in_thread(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the async form of a method: it runs the method of that name, a subclass's too, in a thread."""
+
+    @functools.wraps(method)
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await asyncio.to_thread(getattr(self, method.__name__), *args, **kwargs)
+        return result
+
+    return call
 
 
 class CheckpointRow(NamedTuple):
@@ -267,25 +282,13 @@ class PageinSaver(BaseCheckpointSaver[str]):
 
     # -- the same, awaited
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """See put."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """See put_writes."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """See get_tuple."""
-        return await asyncio.to_thread(self.get_tuple, config)
+    aput = _in_thread(put)
+    aput_writes = _in_thread(put_writes)
+    aget_tuple = _in_thread(get_tuple)
+    adelete_thread = _in_thread(delete_thread)
+    adelete_for_runs = _in_thread(delete_for_runs)
+    acopy_thread = _in_thread(copy_thread)
+    aprune = _in_thread(prune)
 
     async def alist(
         self,
@@ -295,27 +298,11 @@ class PageinSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """See list."""
+        """Yield what ``list`` yields."""
         for row in await asyncio.to_thread(self._select_listed, config, filter, before, limit):
             checkpoint = await self.aget_tuple(_config(*row[:3]))
             if checkpoint is not None:
                 yield checkpoint
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """See delete_thread."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """See delete_for_runs."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """See copy_thread."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """See prune."""
-        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - theirs
         """The version after the current one; a random suffix keeps it apart from a fork's, as two may write a channel."""
