@@ -67,6 +67,11 @@ def _load_numpy() -> Any:
     return np
 
 
+def _places(numbers: Any, np: Any) -> Iterable[Any]:
+    """The numbers as places of a column: one after the other, or with NumPy all at once."""
+    return (np.frombuffer(numbers, dtype=np.int64),) if np is not None and numbers else numbers
+
+
 @dataclass(frozen=True, slots=True)
 class TextMatch:
     """A text by its number, its score and its cosine with the query."""
@@ -147,25 +152,27 @@ class TfIdf:
 
     def order(self, query: str, places: Sequence[int]) -> list[int]:
         """The numbers of all texts, best first; among equals the one whose number has the lower place is first."""
-        np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
+        np = self._numpy()
         dots, cosine = self._dots(query, np)
         if np is None:
-            scores = list(self._sure)
-            for number, dot in enumerate(dots):
-                if dot:
-                    scores[number] += self._wide[number] * cosine(number, dot)
+            scores = self._scores([cosine(number, dot) if dot else 0.0 for number, dot in enumerate(dots)], None)
             return sorted(self._texts, key=lambda number: (-round(scores[number], SCORE_DIGITS), places[number]))
-        scores = self._scores(np, dots, cosine)
-        order: list[int] = np.lexsort((np.asarray(places), -np.round(scores, SCORE_DIGITS)))[: len(self)].tolist()
+        near = np.flatnonzero(dots)
+        dots[near] = cosine(near, dots[near])
+        scores = np.round(self._scores(dots, np), SCORE_DIGITS)
+        order: list[int] = np.lexsort((np.asarray(places), -scores))[: len(self)].tolist()
         return order
 
-    def _scores(self, np: Any, dots: Any, cosine: Callable[..., Any]) -> Any:
-        wide, sure = np.frombuffer(self._wide), np.frombuffer(self._sure)
-        squared = np.frombuffer(self._squares), np.frombuffer(self._firsts), np.frombuffer(self._seconds)
-        near = np.flatnonzero(dots)
-        scores = sure.copy()
-        scores[near] += wide[near] * cosine(near, dots[near], squared, np.sqrt)
-        return scores
+    def _numpy(self) -> Any:
+        """NumPy where it is installed and faster, else None."""
+        return _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
+
+    def _scores(self, similarities: Any, np: Any) -> Any:
+        """The score of each number, from its similarity to the query."""
+        if np is not None:
+            return np.frombuffer(self._sure) + np.frombuffer(self._wide) * similarities
+        columns = zip(self._sure, self._wide, similarities, strict=True)
+        return [sure + wide * similarity for sure, wide, similarity in columns]
 
     def best(self, query: str, limit: int) -> list[TextMatch]:
         """At most ``limit`` texts, best first; texts without a common term have their base score.
@@ -173,17 +180,12 @@ class TfIdf:
         The score has BM25 as a share of the best text's, or of ``MIN_BEST_SHARE`` of what the query's rarities sum to where
         the best is less. Of short texts it ranks better than the cosine, and it spreads as wide as the base scores.
         """
-        np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
-        near = self._bm25(query, np)
+        np = self._numpy()
+        scores = self._scores(self._bm25(query, np), np)
+        count = min(limit, len(self))
         if np is None:
-            scores: Any = list(self._sure)
-            for number, similarity in enumerate(near):
-                if similarity:
-                    scores[number] += self._wide[number] * similarity
-            top = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
+            top = heapq.nlargest(count, self._texts, key=scores.__getitem__)
         else:
-            scores = np.frombuffer(self._sure) + np.frombuffer(self._wide) * near
-            count = min(limit, len(self))
             top = [int(number) for number in np.argpartition(-scores, count - 1)[:count]] if count else []
         top.sort(key=lambda number: (-scores[number], number))
         dots, cosine = self._dots(query, np)
@@ -208,18 +210,14 @@ class TfIdf:
             worth = math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
             total += worth
             gain = worth * (BM25_K1 + 1)
-            if once and np is not None:
-                numbers = np.frombuffer(once, dtype=np.int64)
-                scores[numbers] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[numbers])
-            else:
-                for number in once:
-                    scores[number] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[number])
+            for place in _places(once, np):
+                scores[place] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[place])
             for number, times in often.items():
                 scores[number] += gain * times / (times + BM25_K1 * (1 - BM25_B) + spread * lengths[number])
         best = max(total * MIN_BEST_SHARE, float(max(scores, default=0.0) if np is None else scores.max())) or 1.0
         return scores / best if np is not None else [score / best for score in scores]
 
-    def _dots(self, query: str, np: Any) -> tuple[Any, Callable[..., Any]]:
+    def _dots(self, query: str, np: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""
         counts = count_terms(self._analyse(query))
         self._settle()
@@ -233,22 +231,19 @@ class TfIdf:
             idf = most - self._logs[term]
             length += (count * idf) ** 2
             weight = count * idf * idf
-            once = self._once.get(term)
-            if once and np is not None:
-                dots[np.frombuffer(once, dtype=np.int64)] += weight
-            elif once:
-                for number in once:
-                    dots[number] += weight
+            for place in _places(self._once.get(term, ()), np):
+                dots[place] += weight
             for number, times in self._often.get(term, {}).items():
                 dots[number] += weight * times
-        return dots, self._cosine(most, math.sqrt(length) or 1.0)
+        return dots, self._cosine(most, math.sqrt(length) or 1.0, np)
 
-    def _cosine(self, most: float, length: float) -> Callable[..., Any]:
+    def _cosine(self, most: float, length: float, np: Any) -> Callable[[Any, Any], Any]:
         square, twice = most * most, 2 * most
-        whole = (self._squares, self._firsts, self._seconds)
+        columns: Iterable[Any] = self._squares, self._firsts, self._seconds
+        squares, firsts, seconds = columns if np is None else map(np.frombuffer, columns)
+        root = math.sqrt if np is None else np.sqrt
 
-        def cosine(number: Any, dot: Any, sums: Any = whole, root: Callable[[Any], Any] = math.sqrt) -> Any:
-            squares, firsts, seconds = sums
+        def cosine(number: Any, dot: Any) -> Any:
             return dot / (length * root(square * squares[number] - twice * firsts[number] + seconds[number]))
 
         return cosine

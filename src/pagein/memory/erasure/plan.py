@@ -114,18 +114,15 @@ def _with_linked_observations(
         mine = line.erased_here(places)
         for entry in line.entries:
             body = entry.body
-            if isinstance(body, Observed) and entry.position in mine and not body.late:
+            if not isinstance(body, Observed):
+                continue
+            if entry.position in mine and not body.late:
                 place = line.holder(body.action), body.action
                 parts = linked.get(place, frozenset())
                 linked[place] = None if parts is None else parts | {body.index}
-            elif (
-                isinstance(body, Observed)
-                and body.action >= 0
-                and entry.position in mine
-                and own_note(body.observation)
-            ):
+            elif entry.position in mine and body.action >= 0 and own_note(body.observation):
                 linked[line.holder(body.action), body.action] = None  # its data repeat what the note says
-            elif isinstance(body, Observed) and body.action in mine:
+            elif body.action in mine:
                 indexes = mine[body.action]
                 if indexes is None or body.index in indexes:
                     linked[line.holder(entry.position), entry.position] = None
@@ -273,16 +270,10 @@ def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> di
     """The bodies that replace erased facts in their log, with the later entries about them."""
     bodies: dict[int, Body] = {}
     for entry in entries:
-        body = entry.body
-        match body:
-            case FactStated():
-                erased = is_gone(entry.position)
-            case FactRemoved(fact=fact) | FactConfirmed(fact=fact):
-                erased = is_gone(fact)
-            case _:
-                continue
-        if erased and (new := redact(body)) != body:
-            bodies[entry.position] = new
+        if isinstance(body := entry.body, FactStated | FactRemoved | FactConfirmed):
+            fact = entry.position if isinstance(body, FactStated) else body.fact
+            if is_gone(fact) and (new := redact(body)) != body:
+                bodies[entry.position] = new
     return bodies
 
 
