@@ -312,11 +312,10 @@ class StepHistory:
         entries = self._history.entries()
         bodies: dict[int, Step] = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
         for entry in entries:
-            if isinstance(entry.body, Observed) and not entry.body.late:
-                action = bodies.get(entry.body.action)
-                if isinstance(action, ActionStep):
-                    observation = {entry.body.index: entry.body.observation}
-                    bodies[entry.body.action] = with_observations(action, observation)
+            match entry.body:
+                case Observed(action=at, index=index, observation=observation, late=False):
+                    if isinstance(action := bodies.get(at), ActionStep):
+                        bodies[at] = with_observations(action, {index: observation})
         notes: dict[int, dict[str, Any]] = {}
         for entry in entries:
             if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE_CHECKPOINT:
@@ -337,9 +336,7 @@ class StepHistory:
 
 def _is_same_step(step: Any, tracked: TrackedStep) -> bool:
     """True for the step itself, and for another one that says the same."""
-    if step is tracked.step:
-        return True
-    return type(step) is type(tracked.step) and _spelling(step) == _spelling(tracked.step)
+    return step is tracked.step or (type(step) is type(tracked.step) and _spelling(step) == _spelling(tracked.step))
 
 
 def _spelling(step: Any) -> tuple[Any, ...]:

@@ -410,10 +410,8 @@ class _ListReader:
 
     def _skippable(self, first: int) -> set[int]:
         """Of the chain from ``first`` on, what was recorded as steps: an application's list need not have it."""
-        unlisted = self.state.unlisted
-        if not unlisted:
-            return set()
-        return {number for number, place in enumerate(self.places[first:]) if place in unlisted}
+        places = enumerate(self.places[first:]) if self.state.unlisted else ()
+        return {number for number, place in places if place in self.state.unlisted}
 
     def _lacks_nothing(self, reached: int) -> bool:
         return all(place in self.state.unlisted for place in self.places[reached:])
@@ -459,16 +457,13 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
     """Remember requests that were given out before, or by another process: a list may be one, and what followed it."""
-    run.transcript.knows_requests, known = (
-        True,
-        set(run.transcript.lists),
-    )  # a later request takes the place of an equal one
+    run.transcript.knows_requests = True
+    known = set(run.transcript.lists)  # a later request takes the place of an equal one
     for record in records:
         hashes = [bytes.fromhex(text) for text in record.lists]
         if not known.issuperset(hashes) and record.branch == branch and record.head <= run.fold.head:
-            _remember_hashes(
-                run.transcript, hashes, run.log.count_fingerprints(record.head), object() if hashes[1:] else None
-            )
+            ending = object() if hashes[1:] else None
+            _remember_hashes(run.transcript, hashes, run.log.count_fingerprints(record.head), ending)
 
 
 def _remember_hashes(state: TranscriptState, hashes: Sequence[bytes], place: int, ending: Any) -> None:
