@@ -26,7 +26,7 @@ def test_writers_at_once_lose_nothing(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_sessions_at_once_lose_nothing_on_postgres(postgres):
-    found = bench_load(postgres.url, 2.0, writers=8, shared=True, tick=lambda what, done: None)
+    found = bench_load(postgres.url, 0.5, writers=8, shared=True, tick=lambda what, done: None)
     assert found.faults == []
     assert all(each.writes > 0 for each in found.rates)
 

@@ -37,8 +37,7 @@ def statement_likelihood(sentence: str) -> float:
     >>> statement_likelihood("The side gate is for suppliers only.") > statement_likelihood("We had such a laugh!")
     True
     """
-    binds, _ = _weights()
-    return _likelihood(binds, sentence)
+    return _likelihood(_weights()[0], sentence)
 
 
 def harm_likelihood(sentence: str) -> float:
@@ -47,8 +46,7 @@ def harm_likelihood(sentence: str) -> float:
     >>> harm_likelihood("Wasp stings put him in hospital.") > harm_likelihood("My laptop runs Debian.")
     True
     """
-    _, harms = _weights()
-    return _likelihood(harms, sentence)
+    return _likelihood(_weights()[1], sentence)
 
 
 def _likelihood(weights: Mapping[str, float], sentence: str) -> float:

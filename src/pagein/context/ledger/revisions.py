@@ -315,11 +315,8 @@ def _numbers_another(new: BindingStatement, old: BindingStatement) -> bool:
 
 def _numbered(statement: BindingStatement) -> dict[str, str]:
     """Return the numbers behind a word, beside the value that is set, by that word."""
-    return {
-        word.lower(): number
-        for word, number in _NUMBERED.findall(statement.text)
-        if number not in re.findall(r"\d+", statement.value)
-    }
+    value, numbered = re.findall(r"\d+", statement.value), _NUMBERED.findall(statement.text)
+    return {word.lower(): number for word, number in numbered if number not in value}
 
 
 def _is_near(one: str, other: str) -> bool:
