@@ -94,7 +94,7 @@ class TestEveryEncoding(Named):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 class TestSlowEncoding(Named):
-    longest = 300_000
+    longest = 100_000
 
 
 def test_every_counter_in_the_table_counts():
