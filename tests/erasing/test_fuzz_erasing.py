@@ -74,3 +74,8 @@ def test_a_fact_that_goes_leaves_the_blocks_of_other_runs(tmp_path):
             other.record(TaskStep("And now?"))
             assert "xanthippedit" not in str(other.to_messages())
             assert "xanthippedit" not in str([entry.body for entry in other._runtime.log.read()])
+
+
+def test_facts_of_a_branch_go_with_its_steps():
+    """On a branch the facts of the run are shown, and each has the branch's own step as its source."""
+    assert fuzz_erasing(seed=661_057, count=1).failures == []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
 from pagein.events.entries import FactScope
-from pagein.log.branch_log import is_branching
+from pagein.log.branch_log import is_branching, run_of
 
 RESERVED = "pagein:facts:"
 """The prefix of the names of these logs; a run's session may not begin with it."""
@@ -95,13 +95,13 @@ class Owners:
         >>> Owners("s", user="a:b").log_name("user")
         'pagein:facts:user:a%3Ab'
         """
-        owner = self.owner(scope)
+        owner, run = self.owner(scope), run_of(self.session)  # the facts of a run are shown on all its branches
         within = {
             "tenant": (),
             "user": (owner,),
             "project": (self.user or "", owner),
-            "session": (self.user or "", owner),
-            "task": (self.user or "", self.session, owner),
+            "session": (self.user or "", run),
+            "task": (self.user or "", run, owner),
         }[scope]
         from urllib.parse import quote  # noqa: PLC0415
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pagein.context.view.view import OutOfView, View
 from pagein.errors import ConfigurationError, PageinError
 from pagein.log.base import LogStore, StoredLog
-from pagein.log.branch_log import run_of
 from pagein.memory._state import FactsBlockState, Problems
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class FactsRuntime:
 
         if self._settings is False:
             raise ConfigurationError("this memory was opened with facts=False; open it without to use facts")
-        owners = Owners(run_of(self._log.session), tenant=self._log.tenant, **self._names)
+        owners = Owners(self._log.session, tenant=self._log.tenant, **self._names)
         settings = self._settings if isinstance(self._settings, Settings) else None
         cancelled = threading.Event()
         model = self._background_model(cancelled)
