@@ -131,9 +131,9 @@ def check_count(keep_last_n: int | None) -> int | None:
 
 
 def _find_cure(unknown: str) -> str:
-    near = get_close_matches(unknown, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
-    if near == [unknown]:
+    if unknown == "session":
         return "the framework's own name of the conversation is used"
+    near = [] if unknown in _STORE else get_close_matches(unknown, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
 
 

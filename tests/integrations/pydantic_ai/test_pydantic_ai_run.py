@@ -252,6 +252,7 @@ def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
     assert Pagein(budget=BUDGET, tools=False).get_toolset() is None
 
 
-def test_a_name_of_an_option_that_it_does_not_take_is_an_error_at_once():
-    with pytest.raises(ConfigurationError, match="unknown option 'session'"):
-        Pagein(":memory:", session="support")
+@pytest.mark.parametrize(("name", "cure"), [("session", "own name"), ("timeout", "there are budget")])
+def test_a_name_of_an_option_that_it_does_not_take_is_an_error_at_once(name, cure):
+    with pytest.raises(ConfigurationError, match=f"unknown option {name!r}: .*{cure}"):
+        Pagein(":memory:", **{name: "support"})
