@@ -57,6 +57,7 @@ class PostgresServer:
         get_server = _package()
         # Not below pytest's folder, which is closed to the user that the server runs as.
         self._folder = tempfile.mkdtemp(prefix="pagein-pg-")
+        _show_system_commands()
         self._server = get_server(self._folder, cleanup_mode=None)
         with psycopg.connect(self.url, autocommit=True) as using:
             for name, value in (("fsync", self._durable), ("full_page_writes", self._durable)):
@@ -109,6 +110,12 @@ class PostgresServer:
         yield name
         with psycopg.connect(self.url, autocommit=True) as using:
             using.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+def _show_system_commands() -> None:
+    """Put the system's own folders on the search path: the package calls ``useradd``, which cron's path lacks."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join([*folders, *({"/usr/sbin", "/sbin"} - set(folders))])
 
 
 def _package() -> Any:
