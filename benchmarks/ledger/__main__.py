@@ -26,7 +26,7 @@ WEIGHTS = Path(pagein.context.ledger.__file__).with_name("likelihood.json")
 FOLDS = 10
 MIN_COUNT = 2
 """Sentences that a feature must be in."""
-MIN_WEIGHT = 0.2
+MIN_WEIGHT = 0.3
 """Weight below which a feature is left out of the package."""
 
 

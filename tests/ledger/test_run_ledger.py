@@ -6,7 +6,7 @@ import pytest
 
 from pagein.context.ledger.items import TEXT_MAX_CHARS
 from pagein.context.ledger.run_ledger import MAX_ITEMS, MAX_LIKELY, RunLedger
-from pagein.context.ledger.selection import render
+from pagein.context.ledger.selection import SURE_LIKELIHOOD, render
 from pagein.context.ledger.shortening import shorten, tighten
 
 
@@ -68,6 +68,14 @@ REVISIONS = (
         "Please plan things for the evening, I'm useless otherwise.",
         "With the new shift, morning appointments are better.",
     ),
+    ("Send the weekly digest on Tuesdays.", "Let's move that newsletter to the end of the week, Friday is better."),
+    ("The wedding is on 12 June.", "The ceremony has been postponed to 3 July."),
+    ("The dog gets 200 grams a day.", "The puppy is too fat, down to 150 grams."),
+    ("Use tabs, as always.", "OK, the linter bullied me into it, indent with four spaces from here."),
+    (
+        "The draft of the boat is 1,95 m, use this for all anchorages.",
+        "I have measured again with all on board and the draft is 2,05 m now, not how it was written in the papers.",
+    ),
 )
 
 
@@ -117,6 +125,9 @@ BOTH_STAND = (
     ("Never email the board.", "I meant Maier, not Meyer."),
     ("Payments only after my explicit yes.", "We moved to the Park Inn."),
     ("Always answer in German.", "Always answer within 2 hours."),
+    ("Lessons cost 35 euros.", "My phone contract is 30 euros now."),
+    ("The dog gets 200 grams a day.", "The cat gets 80 grams now."),
+    ("The files are 2 gb.", "I can spend 900 euros on the parts, not one more."),
 )
 
 
@@ -221,6 +232,22 @@ def test_small_talk_that_sounds_like_a_rule_is_a_guess_and_replaces_nothing():
     ledger = fold("Summaries should take 3 minutes to read.", cheer, story)
     assert (1, 0) in ledger.items
     assert all(item.statement.likelihood < 0.5 for key, item in ledger.items.items() if key[0] > 1)
+
+
+def test_a_story_that_sounds_like_a_safety_rule_is_none():
+    ledger = fold("Never in my life have I laughed so hard.", "Never open the gate while the horses are out.")
+    laugh, gate = (item.statement for item in ledger.items.values())
+    assert not laugh.is_safety
+    assert laugh.likelihood < 0.5
+    assert gate.is_safety
+    assert gate.likelihood == 1
+
+
+def test_a_sure_guess_stands_with_what_the_patterns_know():
+    ledger = fold("Labels are printed in Dutch.", "Never share passwords.", "Priya signs off the designs.")
+    sure, known, guess = (item.statement.likelihood for item in ledger.items.values())
+    assert guess < SURE_LIKELIHOOD <= sure < 1 == known
+    assert show(ledger, tokens=70) == ["s1 Labels are printed in Dutch.", "s2 Never share passwords."]
 
 
 def test_the_likelihood_of_a_conclusion_counts_where_its_reason_is_a_story():

@@ -50,10 +50,12 @@ class LedgerItem:
 def worth_of(item: LedgerItem) -> float:
     """Return what an item is worth in a view, by its kind and by how sure it is."""
     statement = item.statement
-    worth = WORTH[statement.kind] * (WEAK_FACTOR if statement.is_weak else 1)
+    worth = WORTH[statement.kind]
     if is_guess(statement):
         odds = statement.likelihood / (1 - statement.likelihood)
         worth *= odds / (odds + SMALL_TALK_ODDS)
+    elif statement.is_weak:
+        worth *= WEAK_FACTOR
     return worth + (10 if statement.is_safety else 0)
 
 

@@ -82,6 +82,9 @@ _NUMBERED = re.compile(
 )
 """A thing of which there are several, with its number, where it is no place to be at: "room 5's key", "for service 0"."""
 
+_NAMED_FIRST = re.compile(r"(?:my|our|the|his|her|their) (?:[\w'-]+ ){1,3}?(?:is|are|costs?|gets?) ", re.IGNORECASE)
+"""Names the thing that has the value: "My phone contract is 30 euros now"."""
+
 _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
 _WORD = re.compile(r"[^\W_]+")
@@ -207,7 +210,8 @@ class RevisionFinder:
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
             is_loose = new.value_type[7:] in OWN_WAYS or not new.value_type.startswith("option:")
-            is_apart = (not is_loose or _says_of_what(new)) and self._is_apart(new, exact[0].statement)
+            is_named = not is_loose or _NAMED_FIRST.match(new.text) or _says_of_what(new)
+            is_apart = is_named and self._is_apart(new, exact[0].statement)
             return None if is_apart else exact[0]
         subjectless = {*VALUE_CONCEPTS, *CHANGE_STEMS, f"@{new.value_type[7:]}", new.value_type[5:]}
         if len(new.text) > SHORT_CHARS or not subjectless.issuperset(new.subject):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pagein.context.ledger.items import LedgerItem, is_guess, worth_of
+from pagein.context.ledger.items import LedgerItem, worth_of
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.tokens import TokenCounter
 
@@ -16,6 +16,9 @@ LIKELY_TOKENS = 800
 
 LIKELY_SAFETY = 0.6
 """Likelihood from which a safety rule that no pattern knew stands with those that one knew."""
+
+SURE_LIKELIHOOD = 0.9
+"""The same for other statements: of those above it, 275 bind and 10 are small talk."""
 
 NEVER_SHOWN_TOKENS = 8
 """Tokens left below which the selection ends."""
@@ -133,9 +136,9 @@ def _forms(item: LedgerItem, counter: TokenCounter, is_terse: bool) -> _Candidat
 
 
 def _may_wait(item: LedgerItem) -> bool:
-    """True for a guess that is no likely safety rule."""
+    """True for a guess that is not sure, where safety rules are sure sooner."""
     statement = item.statement
-    return is_guess(statement) and not (statement.is_safety and statement.likelihood >= LIKELY_SAFETY)
+    return statement.likelihood < (LIKELY_SAFETY if statement.is_safety else SURE_LIKELIHOOD)
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:

@@ -7,9 +7,11 @@ Other words for the same thing share a concept: "the limit is 200 EUR" and "rais
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from types import MappingProxyType
 
 
@@ -25,6 +27,7 @@ class TypedValue:
 
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|CAD|AUD|NZD|INR|BRL|TRY|RUB|CNY|KRW|MXN|euros?|dollars?|pounds?|quid|bucks|francs?|rupees?|yen|yuan|z[lł]oty|reais|pesos?|lira|rubles?|cents?|grand|€|\$|£|¥|₹|元|円|원|руб\w*)"
 _NUM = r"\d+(?:[.,:\u00a0\u202f']\d+)*"
+_NUM_WORD = r"(?:(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?){1,2}(?:hundred|thousand)(?: and \w+)?"
 _MONTH = r"(?:jan(?:uary|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|may|mai|june?|juni|july?|juli|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)"
 _DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)s?)"
 _UNIT = (
@@ -41,14 +44,14 @@ _TYPED = re.compile(
     rf"|(?P<iso>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b)"
     r"|(?P<address>(?-i:\b\d{1,5}[a-z]?,? (?:[A-Z][\w.'-]+ ){0,3}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|Drive|Dr|Way|Court|Ct|Place|Pl|Boulevard|Blvd|Close|Square|Terrace|Crescent|Row|Hill|Park|Gardens|Highway|Parkway)\b|\b[A-Z]\w+(?:stra(?:ße|sse)|weg|gasse|platz|allee|straat|laan) \d{1,4}[a-z]?\b|\b(?:Rue|Calle|Via|Rua|Avenida|Boulevard) (?:[\w'-]+ ){1,4}\d{1,4}\b))"
     rf"|(?P<date>\b(?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?)\b(?:,? \d{{4}})?|\bthe \d{{1,2}}(?:st|nd|rd|th)\b)"
-    rf"|(?P<money>[$€£¥₹]\s?{_NUM}\s?(?:k|m|million)?\b|\b{_NUM}\s?(?:k\s?|thousand |million )?{_CURRENCY}(?!\w))"
-    r"|(?P<time>\b\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)|\b\d{1,2}:\d\d\b(?:\s?(?:h|uhr|o'clock))?|\b\d{1,2} o'clock|\b(?:noon|midnight|half past \w+|quarter (?:past|to) \w+)\b)"
+    rf"|(?P<money>[$€£¥₹]\s?{_NUM}\s?(?:k|m|million)?\b|\b(?:{_NUM}\s?(?:k\s?|thousand |million )?|{_NUM_WORD} ){_CURRENCY}(?!\w))"
+    r"|(?P<time>\b\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)|(?<=\bat )\d{1,2}\.[0-5]\d\b(?![.\d])|\b\d{1,2}:\d\d\b(?:\s?(?:h|uhr|o'clock))?|\b\d{1,2} o'clock|\b(?:noon|midnight|half past \w+|quarter (?:past|to) \w+)\b)"
     rf"|(?P<percent>\b{_NUM}\s?(?:%|percent\b))"
     rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred) {_UNIT}(?!\w))"
     rf"|(?P<day>\b{_DAY}\b|\b(?:tomorrow|tonight|weekends?|weekdays?)\b)"
     rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
     r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|(?:[\w-]+\.)+(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
-    rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
+    rf"|(?P<number>(?<![\w.]){_NUM}(?![\w])|\b{_NUM_WORD}\b)",
     re.IGNORECASE,
 )  # fmt: skip
 _NAME = re.compile(
@@ -59,52 +62,6 @@ _FIRST_NAME = re.compile(
 )
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
 
-_CONCEPT_TEXT = """
-spend: budget spend spending spent expense expenses cost costs afford allowance money
-due: deadline due submission submit handin cutoff
-launch: launch launches launching
-meet: meeting meetings meet catchup session sync
-standup: standup daily scrum
-appointment: appointment appointments visit
-deploy: deploy deployment deploys deployed deploying release releases rollout ship shipping
-delete: delete deleting deletion remove removing drop erase wipe purge truncate
-database: database db databases
-mail: email mail emails mails inbox newsletter
-reply: answer answers reply replies response responses respond answering replying
-call: phone mobile telephone ring
-address: address street addresses live living stay staying hotel hostel accommodation airbnb lodging relocated based
-trip: trip travel journey vacation holiday
-flight: flight flights fly flying plane airline
-buy: buy purchase order buying ordering purchases orders
-pay: pay payment payments paying charge invoice invoices
-child: child children kid kids
-doctor: doctor physician gp
-medicine: medicine medication med meds drug drugs pill pills tablet tablets dose dosage
-pupil: pupil pupils student students class
-commit: commit commits committing push pushing merge merging
-test: test tests testing
-customer: customer customers client clients
-discount: discount discounts rebate
-refund: refund refunds refunding
-car: car vehicle auto
-food: food meal meals dish dishes eat eating dinner lunch
-guest: guest guests attendees people headcount participants
-topic: topic subject theme writing
-owner: owner lead contact responsible
-approve: approval approve approved approving permission consent ok okay signoff
-secret: secret secrets password passwords credential credentials token tokens key keys
-share: share sharing disclose reveal leak publish
-wait: timeout wait waiting
-retry: retry retries attempts
-port: port ports
-name: name names
-version: version versions
-@indent: indent indentation indenting indented
-@tongue: language languages
-@colour: colour color colours colors
-@spelling: spelling spell
-@unitsystem: unit units
-"""
 _GROUP_TEXT = """
 indent: tabs spaces
 seat: aisle window
@@ -121,7 +78,7 @@ packager: npm yarn pnpm bun pip poetry uv conda
 diet: vegetarian vegan pescatarian omnivore kosher halal keto
 carrier: train plane bus car bike boat ferry
 tongue: english german french spanish italian portuguese dutch polish russian chinese japanese korean arabic hindi turkish
-tone: formal informal casual friendly
+tone: formal informal casual friendly chatty polite politely
 length: short brief concise long detailed verbose terse
 register: sie du
 branch: main master develop staging
@@ -138,14 +95,16 @@ tempo: weekly daily monthly biweekly quarterly hourly fortnightly
 
 
 def _table(text: str) -> dict[str, str]:
-    rows = (line.partition(":") for line in text.strip().splitlines())
+    rows = (line.partition(":") for line in text.strip().splitlines() if line[0] != "#")
     return {word: concept for concept, _, words in rows for word in words.split()}
 
 
-_CONCEPTS = MappingProxyType(
-    {word: concept if concept.startswith("@") else f"={concept}" for word, concept in _table(_CONCEPT_TEXT).items()}
-)
-"""Words for the same thing; those that name an option of a group have its concept."""
+@functools.cache
+def _concepts() -> Mapping[str, str]:
+    """Return by word the concept, or the stem of its synonyms, in whose place it stands."""
+    text = resources.files("pagein.context.ledger").joinpath("concepts.txt").read_text("utf-8")
+    return MappingProxyType(_table(text))
+
 
 OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
@@ -273,7 +232,10 @@ def is_same_type(one: str, other: str) -> bool:
     numeric = ("number", "money", "unit:", "time")
     if "number" in (one, other) and one.startswith(numeric) and other.startswith(numeric):
         return True
-    return any({one, other} <= kinds for kinds in ({"date", "day"}, {"name", "text"}, {"number", "label"}))
+    return any(
+        {one, other} <= kinds
+        for kinds in ({"date", "day"}, {"name", "text"}, {"number", "label"}, {"option:indent", "unit:space"})
+    )
 
 
 def is_when(kind: str) -> bool:
@@ -288,18 +250,18 @@ def is_specific(kind: str) -> bool:
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
-    text = list(masked)
+    text, concepts = list(masked), _concepts()
     stems: dict[str, None] = {}
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
         names = value.text.lower().split() if value.type == "name" else ()
-        stems.update((_CONCEPTS[word], None) for word in names if word in _CONCEPTS)
+        stems.update((concepts[word], None) for word in names if word in concepts)
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
         if lower in OPTION_GROUPS:
             stems[f"@{OPTION_GROUPS[lower]}"] = None
-        if lower in _CONCEPTS:
-            stems[_CONCEPTS[lower]] = None
+        if lower in concepts:
+            stems[concepts[lower]] = None
         elif _CJK.match(lower):
             stems.update(dict.fromkeys(lower[at : at + 2] for at in range(min(40, max(1, len(lower) - 1)))))
         elif lower not in STOP_WORDS and len(lower) > 1 and lower not in OPTION_GROUPS:
