@@ -1,18 +1,26 @@
 """Anthropic's cache markers: the client's come out, ours stand where a prefix will be sent again. Pure.
 
-A marker never stands in or behind the page-in, which is another one in the next request. The API takes four.
+A marker never stands in or behind the page-in, which is another one in the next request, nor where the prefix is too
+short for the model's cache. The API takes four.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
-from operator import is_not
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from operator import is_not, ne
 from typing import Any
 
 from pagein.formats.anthropic.rules import THINKING_TYPES
+from pagein.tokens.prices import PRICES, cache_minimum
 
 MARKER = "cache_control"
+
+TOKEN_BYTES = 2
+"""Bytes of a message that count as a token: English has four, Chinese three, code with many numbers two and a half. A
+marker too many costs nothing, one too few does."""
 
 Json = dict[str, Any]
 
@@ -48,12 +56,43 @@ def _without_marker(block: Json) -> Json:
     return {key: value for key, value in block.items() if key != MARKER} if MARKER in block else block
 
 
-def place_markers(client_body: Mapping[str, Any], rows: Sequence[Any], stable_rows: Sequence[Any]) -> Json:
+@dataclass(slots=True)
+class SentRows:
+    """The stable messages of a run's last request, without markers, and how many of them a compaction had left."""
+
+    rows: Sequence[Any] = ()
+    compacted: int = 0
+
+    def find_ends(self, stable_rows: Sequence[Any]) -> tuple[int, ...]:
+        """Return the numbers of first messages that a cache has or will be asked for, and remember these messages.
+
+        A request that goes on begins with the last one. One with a compaction begins with what stood before it, and the
+        next compaction will leave what this one did.
+        """
+        before, self.rows = self.rows, _without_markers(list(stable_rows))
+        pairs = enumerate(zip(before, self.rows, strict=False))
+        kept = next((at for at, pair in pairs if ne(*pair)), min(len(before), len(self.rows)))
+        if kept < len(before) - 1:
+            self.compacted = _shown_again(before[kept:], self.rows)
+        return (self.compacted, kept)
+
+
+def _shown_again(before: Sequence[Any], rows: Sequence[Any]) -> int:
+    """The place from which on messages are those that ended the request before; the last one where none is."""
+    end = next((at for at in range(len(rows), 0, -1) if rows[at - 1] == before[-1]), len(rows))
+    pairs = zip(reversed(rows[:end]), reversed(before), strict=False)
+    return end - next((at for at, pair in enumerate(pairs) if ne(*pair)), min(end, len(before)))
+
+
+def place_markers(
+    client_body: Mapping[str, Any], rows: Sequence[Any], stable_rows: Sequence[Any], *,
+    ends: Sequence[int] = (), beside: int = 0,
+) -> Json:  # fmt: skip
     """The client's request with these messages and our markers, where it set any: behind tools and system, and at the end
     of what is stable.
 
-    ``stable_rows`` are the messages as they are without what is shown behind the run. A second marker in them stands where
-    the last request ended, so that its prefix is found however many blocks came since.
+    ``stable_rows`` are the messages without markers and without what is shown behind the run. ``ends`` are further numbers
+    of them (``SentRows``): a prefix is found within twenty blocks before a marker. ``beside`` are tokens of tools and system.
     """
     marker = find_marker(client_body)
     marked = {key: value for key, value in client_body.items() if key != MARKER}
@@ -61,15 +100,23 @@ def place_markers(client_body: Mapping[str, Any], rows: Sequence[Any], stable_ro
     marked["messages"] = _without_markers(list(rows))
     if marker is None:
         return marked
-    if not _mark_last(marked, "system", marker):
+    minimum = cache_minimum(str(client_body.get("model"))) or PRICES["anthropic"].minimum
+    if beside >= minimum and not _mark_last(marked, "system", marker):
         _mark_last(marked, "tools", marker)
-    stable = marked["messages"] if stable_rows is rows else _without_markers(list(stable_rows))
-    ends = _stable_ends(marked["messages"], stable)
-    for row, place in ends[-2:]:
+    short = _count_short(marked["messages"], minimum - beside)
+    places = [end for end in _stable_ends(marked["messages"], stable_rows) if end[0] >= short]
+    chosen = {next((end for end in reversed(places) if end[0] < most), None) for most in (*ends, len(rows))}
+    for row, place in filter(None, chosen):
         blocks = list(marked["messages"][row]["content"])
         blocks[place] = {**blocks[place], MARKER: marker}
         marked["messages"][row] = {**marked["messages"][row], "content": blocks}
     return marked
+
+
+def _count_short(rows: Sequence[Any], tokens: int) -> int:
+    """Count the first messages that together are shorter than so many tokens."""
+    sizes = (len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass")) for row in rows)
+    return next((at for at, size in enumerate(accumulate(sizes)) if size >= tokens * TOKEN_BYTES), len(rows))
 
 
 def _mark_last(body: Json, key: str, marker: Json) -> bool:

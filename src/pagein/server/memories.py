@@ -21,6 +21,7 @@ from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import align
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_view
+from pagein.server.cache_markers import SentRows
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.windows import MODELS
@@ -67,10 +68,13 @@ NO_REACH = Reach(0, 0, 0, 0, has_answer=False)
 class ServerMemory(HostMemory):
     """A memory that a server holds: it compares a client's list with the run before it records anything."""
 
+    sent: SentRows
+
     @classmethod
     def open_lineage(cls, url: str, lineage: Lineage, options: Mapping[str, Any]) -> Self:
         """Open the memory of a lineage. Raises UnknownBranch, LogError."""
         memory = cls.open(url, session=lineage.session, tenant=lineage.tenant, branch=lineage.branch, **options)
+        memory.sent = SentRows()
         memory.trust_content_alone()
         return memory
 

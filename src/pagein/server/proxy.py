@@ -516,7 +516,7 @@ def _with_view(request: RunRequest, prepared: PreparedView, upstream: str) -> by
     """The client's request with the view in the place of its messages, and for OpenAI with a key for its prompt cache."""
     rows = prepared.rows or []
     if request.protocol is MESSAGES:
-        body = place_markers(request.body, rows, prepared.stable_rows)
+        body = place_markers(request.body, rows, prepared.stable_rows, ends=prepared.cache_ends, beside=prepared.beside)
     else:
         body = {key: value for key, value in request.body.items() if key != "previous_response_id"}
         body[request.protocol.rows_key] = rows

@@ -79,8 +79,9 @@ class Place:
 class PreparedView:
     """The view of a request that was recorded. ``rows`` are its messages, None where the client's own are the view.
 
-    ``stable_rows`` are those of them that are of the run: what is behind them changes from request to request. ``tokens``
-    are those of the view, ``beside`` those beside the messages, ``window`` the model's.
+    ``stable_rows`` are those of them that are of the run: what is behind them changes from request to request, and the
+    first of them, as many as ``cache_ends`` says, are sent again. ``tokens`` are those of the view, ``beside`` those beside
+    the messages, ``window`` the model's.
     """
 
     place: Place
@@ -93,7 +94,8 @@ class PreparedView:
     is_continued: bool = False
     """True if the client began a new list with a summary of the run: its view was cleared, and it goes on."""
     rows: list[Any] | None = None
-    stable_rows: list[Any] = field(default_factory=list)
+    stable_rows: Sequence[Any] = ()
+    cache_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,11 @@ class Runs:
         format = request.protocol.format
         rows = memory.render(view, format, request.model)["messages"]
         prepared = PreparedView(place, view.tokens, beside, view.limit, window, memory.last_request)
+        stable = memory.render_without_tail(view, format) if view.tail else rows
+        prepared = replace(prepared, cache_ends=memory.sent.find_ends(stable), stable_rows=memory.sent.rows)
         if _is_whole(view) and not must_render and request.size <= (memory.budget.bytes or request.size):
             return prepared
-        stable = memory.render_without_tail(view, format) if view.tail else rows
-        return replace(prepared, rows=rows, stable_rows=stable)
+        return replace(prepared, rows=rows)
 
     def _make_view(self, memory: ServerMemory, request: RunRequest) -> tuple[View, int, int]:
         """The view of a run for a request, the window, and the tokens beside the messages. Raises OverBudget."""

@@ -69,13 +69,15 @@ PRICES: Mapping[str, Prices] = MappingProxyType(
 
 
 CACHE_MINIMUMS: tuple[tuple[str, int], ...] = (
-    (r"claude-(opus-4-[5-9]|haiku-4-[5-9])", 4_096),
-    (r"claude-(3-5-haiku|3-haiku|haiku-3)", 2_048),
+    (r"claude-(opus-4[-.][56]|haiku-4[-.]5)(?!\d)", 4_096),
+    (r"claude-(opus-4[-.]7|mythos-preview|3[-.]5-haiku|3-haiku|haiku-3)", 2_048),
+    (r"claude-(opus|fable|mythos)-5", 512),
     (r"gemini-[3-9]", 4_096),
     (r"gemini-2", 2_048),
 )
-"""Tokens from which on the cache of a model keeps a prefix, where they are more than 1,024: by what its name contains.
-Anthropic's page on prompt caching and Google's on context caching, as of November 2026. Where sources differ, the most."""
+"""Tokens from which on the cache of a model keeps a prefix: by what its name contains. Anthropic's
+page on prompt caching (platform.claude.com/docs/en/build-with-claude/prompt-caching, and the same table in its repository
+anthropics/skills, skills/claude-api/shared/prompt-caching.md) and Google's on context caching, as of November 2026."""
 
 
 @lru_cache(maxsize=256)
