@@ -222,10 +222,10 @@ def stem(word: str) -> str:
 
 @functools.lru_cache(maxsize=65_536)
 def _stem_word(word: str) -> str:
-    from snowballstemmer import stemmer  # noqa: PLC0415 - loaded with the first word, not with the library
+    from Stemmer import Stemmer  # noqa: PLC0415 - loaded with the first word, not with the library
 
     # A stemmer has state, so threads may not share one. Creating one is cheap.
-    stemmed: str = stemmer("english").stemWord(word)
+    stemmed: str = Stemmer("english", 0).stemWord(word)
     return stemmed
 
 
