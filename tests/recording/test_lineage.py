@@ -233,14 +233,17 @@ def test_a_list_is_no_edit_of_a_run_that_another_process_went_on_with(tmp_path):
     assert behind.record_messages(edited).branch
 
 
-def test_what_was_erased_is_not_brought_back_by_a_list_after_reopening(tmp_path):
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_what_was_erased_is_not_brought_back_by_a_list_after_reopening(tmp_path, is_edited):
     path = tmp_path / "run.db"
+    talk = [*TALK[:3], said("assistant", "Done anew.")] if is_edited else TALK
     with open_memory(path) as memory:
         memory.record_messages(TALK)
         memory.erase("s2")
+        assert bool(memory.record_messages(talk).branch) == is_edited
     with open_memory(path) as memory:
-        memory.record_messages([*TALK, said("user", "Next.")])
-        assert texts(memory) == ["Hi.", "Yes?", "[erased]", "Done.", "Next."]
+        memory.record_messages([*talk, said("user", "Next.")])
+        assert texts(memory) == ["Hi.", "Yes?", "[erased]", talk[3]["content"], "Next."]
 
 
 REFUSED_REASONING = {

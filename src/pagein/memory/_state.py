@@ -19,7 +19,7 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
-from pagein.events.entries import Compaction, Erased, Observed
+from pagein.events.entries import Compaction, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.log.base import Entry
@@ -97,10 +97,10 @@ class FoldedLog:
         for entry in entries:
             self.fold.apply(entry)
             fingerprints = body_fingerprints(entry.body)
+            if entry.erased is not None:  # a branch need not have the entry that says so
+                fingerprints = tuple(map(erased_fingerprint, fingerprints))
             self.fingerprints.extend(fingerprints)
             self.fingerprint_positions.extend([entry.position] * len(fingerprints))
-            if isinstance(entry.body, Erased):
-                self._forget_erased(entry.body)
             if isinstance(entry.body, Compaction) and entry.position not in self.fold.skip:
                 from pagein.summaries.records import iter_records  # noqa: PLC0415 - loads where something left
 
@@ -115,11 +115,6 @@ class FoldedLog:
     def list_start(self) -> int:
         """The number of items before those of an application's list: 0, or what was recorded before the view was cleared."""
         return self.count_fingerprints(self.fold.cleared)
-
-    def _forget_erased(self, erased: Erased) -> None:
-        for number, position in enumerate(self.fingerprint_positions):
-            if erased.covers(position):
-                self.fingerprints[number] = erased_fingerprint(self.fingerprints[number])
 
 
 Habit = Literal["unknown", "whole", "news"]
