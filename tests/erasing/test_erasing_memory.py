@@ -108,6 +108,16 @@ def test_one_result_goes_and_the_call_stays(tmp_path):
         assert memory.steps[1].observations[1].result == "[erased]"
 
 
+def test_what_repeats_one_erased_result_goes_with_it(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
+        memory.record(ActionStep("Look.", (ToolCall("a", "read", "{}"),)))
+        memory.record(Observation("a", f"{SECRET} here"))
+        memory.checkpoint("seen", {"note": f"the {SECRET}"})
+        assert memory.erase("s0.0").derived == 1
+        assert SECRET not in everything(memory)
+        assert SECRET not in memory.checkpoints()[0].state.host
+
+
 def test_expanding_what_was_erased_gives_its_tombstone(tmp_path):
     with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
         memory.record(TaskStep(SECRET), *turn(1, "x", SECRET))

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import importlib.metadata
 import json
+import re
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,8 @@ class Host:
     """Whether a call is known, to us or in the state, before its tool runs."""
     is_the_state = False
     """Whether the framework has no state beside the memory."""
+    reopens = True
+    """Whether it goes on after its memory was closed, with the state it has."""
     shows_both = False
     """Whether two agents that share the memory are of one conversation."""
 
@@ -247,6 +250,22 @@ class BadEnds:
         before = plain(host.history())
         assert host.play("Look at page three.") == "Fourth."
         assert plain(host.history())[: len(before)] == before
+
+    def test_what_was_erased_stays_gone_though_the_state_has_it(self, host, make):
+        host.script = in_order(Call("c1", 1), "First done.", "Second.", "Third.")
+        host.play("My items: the egret of content, role user.")
+        for words in ("egret", "page 1 line"):
+            host.memory().erase(host.memory().recall(words)[0].handle)
+        assert host.play("Go on.") == "Second."
+        assert not re.search("egret|page 1 line", host.asked[-1])
+        host.close()
+        again = host if host.reopens else make(is_async=host.is_async)
+        again.script = in_order(*["Third."] * 9)
+        assert again.play("Are you there?") == "Third."
+        assert "Go on." in again.asked[-1]
+        assert not re.search("egret|page 1 line", again.asked[-1])
+        again.close()
+        assert not any(re.search(b"egret|page 1 line", file.read_bytes()) for file in host.path.parent.glob("run.db*"))
 
     # -- two agents
 

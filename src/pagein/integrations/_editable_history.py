@@ -45,15 +45,19 @@ class EditedLog(BareLog):
         stored = stored_log(log)
         super().__init__(stored)
         self.session, self.tenant, self.readonly = stored.session, stored.tenant, stored.readonly
+        self._pending_note: tuple[str, NoteFactory] | None = None
+        self.learn_again()
+
+    def learn_again(self) -> None:
+        """Read the edits anew, without what was erased of them."""
         self._start = 0
         self._never_reset: set[int] = set()
         self._hidden: set[int] = set()
         self._replaced: dict[int, Body] = {}
         self._observations: dict[int, list[int]] = {}
         self._compactions: list[tuple[int, int, int]] = []
-        self._pending_note: tuple[str, NoteFactory] | None = None
         self._read_to = 0
-        for entry in log.read():
+        for entry in self._log.read():
             self._learn(entry)
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
@@ -89,7 +93,7 @@ class EditedLog(BareLog):
         if self.is_hidden(position):
             return Entry(position, entry.at, HIDDEN, entry.digest)
         body = self._replaced.get(position)
-        return entry if body is None else Entry(position, entry.at, body, entry.digest)
+        return entry if body is None else replace(entry, body=body)
 
     def _learn_new(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         for entry in entries:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pagein._common.retry import retry_on_conflict
 from pagein.errors import FormatError, UnknownBranch
-from pagein.events.entries import Checkpoint
+from pagein.events.entries import Checkpoint, Erased
 from pagein.events.steps import SystemPromptStep
 from pagein.formats import Item, format_named
 from pagein.formats.parsing import to_plain_json
@@ -48,6 +48,7 @@ class ItemBatch:
     replaces: int | None = None
     loose: bool = False
     time: float = 0.0
+    is_erased: bool = False
 
     @property
     def positions(self) -> list[int]:
@@ -86,6 +87,11 @@ class ItemHistory(EditableHistory):
             self.refresh()
             return [item for batch in self._current_batches() for item in batch.items]
 
+    def erased_numbers(self) -> frozenset[int]:
+        """The numbers of the current items of which something was erased, or of those beside them."""
+        flags = [batch.is_erased for batch in self._current_batches() for _ in batch.items]
+        return frozenset(number for number, is_erased in enumerate(flags) if is_erased)
+
     def append(self, items: Iterable[Any]) -> None:
         """Write the items, all or none. Raises FormatError for what is not JSON, LogError."""
         rows = tuple(to_plain_json(item, f"items[{at}]") for at, item in enumerate(items))
@@ -106,6 +112,10 @@ class ItemHistory(EditableHistory):
             if log is not self._read_log:  # the memory switched to another branch
                 self._start_reading(log)
             entries = tuple(log.read(self._read_to))
+            if any(isinstance(entry.body, Erased) for entry in entries) and self._batches:
+                log.learn_again()
+                self._start_reading(log)
+                entries = tuple(log.read())
             was_edited = any(_has_name(entry, EDIT_CHECKPOINT) for entry in entries)
             if was_edited:
                 self.memory.refresh(rebuild=True)
@@ -269,5 +279,7 @@ def _without_replaced(batches: Sequence[ItemBatch]) -> list[ItemBatch]:
 
 def _parse_batch(entry: Entry) -> ItemBatch:
     note: Mapping[str, Any] = json.loads(cast("Checkpoint", entry.body).state)
+    note = note.get("host", note)  # an erasure left it so, before these notes were known as such
     items, replaces = tuple(note["items"]), note.get("replaces")
-    return ItemBatch(note["first"], entry.position, items, replaces, note.get("loose", False), entry.at)
+    is_erased = entry.erased is not None
+    return ItemBatch(note["first"], entry.position, items, replaces, note.get("loose", False), entry.at, is_erased)

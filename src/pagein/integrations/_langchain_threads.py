@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, cast
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.events.protocol import fingerprint
+from pagein.events.protocol import RESULT_PREFIX, erased_fingerprint, fingerprint, is_same_item
 from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
 from pagein.formats.base import Item
 from pagein.formats.langchain.wire import NAME, LangChain
@@ -25,6 +25,8 @@ from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
 from pagein.integrations._threads import HistoryTracker, count_instructions, session_name
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.erasure.redact import ERASED, redact
+from pagein.memory.host_memory import runtime_of
 from pagein.memory.options import Options
 from pagein.tokens import TokenCounter
 
@@ -303,26 +305,40 @@ def _count_recorded(conversation: ThreadConversation, steps: Sequence[Step], ite
     begins_alike = bool(items) and isinstance(items[0], SystemPromptStep)
     if steps and isinstance(steps[0], SystemPromptStep) and not begins_alike:
         conversation.system, steps = as_text(steps[0].content), steps[1:]
-    at = 0
+    at, erased = (
+        0,
+        ERASED if any(entry.erased is not None for entry in runtime_of(conversation.memory).log.read()) else None,
+    )
     for step in steps:
-        mark, result_marks = _step_fingerprints(step)
-        if at >= len(items) or fingerprint(items[at]) != mark:
+        mark, result_marks = _step_fingerprints(step, erased)
+        if at >= len(items) or not is_same_item(mark, fingerprint(items[at])):
             if result_marks or not (isinstance(step, ActionStep) and step.tool_calls):
                 return None
             continue
         end = at + 1 + len(result_marks)
         results = items[at + 1 : end]
-        if len(results) < len(result_marks) or sorted(map(fingerprint, results)) != result_marks:
+        if not _are_same_results(result_marks, [fingerprint(item) for item in results]):
             return None
         at = end
     return at
 
 
-def _step_fingerprints(step: Step) -> tuple[bytes, list[bytes]]:
-    """The fingerprint of a step, and those of the results its framework gave, sorted."""
+def _step_fingerprints(step: Step, erased: str | None) -> tuple[bytes, list[bytes]]:
+    """The fingerprint of a step, and those of the results its framework gave; of what was ``erased`` that of its kind."""
     observations = step.observations if isinstance(step, ActionStep) else ()
+    bare = replace(step, observations=()) if isinstance(step, ActionStep) else step
+    mark = fingerprint(step)
+    if erased is not None and redact(bare) == bare:
+        mark = erased_fingerprint(mark)
     results = (result for result in observations if result is not None and result.status != "unknown")
-    return fingerprint(step), sorted(map(fingerprint, results))
+    marks = ((fingerprint(result), result.content == erased) for result in results)
+    return mark, [erased_fingerprint(mark) if is_erased else mark for mark, is_erased in marks]
+
+
+def _are_same_results(recorded: Sequence[bytes], marks: Sequence[bytes]) -> bool:
+    """True for the same results in any order; an erased one is the same as any."""
+    unknown = Counter(recorded) - Counter(marks)
+    return len(recorded) == len(marks) and all(is_same_item(mark, RESULT_PREFIX) for mark in unknown)
 
 
 def running_config() -> Mapping[str, Any]:

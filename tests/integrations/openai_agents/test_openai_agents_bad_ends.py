@@ -40,6 +40,7 @@ class SdkHost(Host):
     retries_overflow = False
     knows_open_calls = False
     is_the_state = True
+    reopens = False
     shows_both = True
 
     def open(self):

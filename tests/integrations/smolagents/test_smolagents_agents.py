@@ -334,6 +334,27 @@ def test_a_callback_may_prune_what_came_before():
     assert "page 1 line 0" in str(list(memory.pages.log()._log.read()))
 
 
+@pytest.mark.parametrize("kind", ["code", "calls", "parallel"])
+@pytest.mark.parametrize("edited", ["(cut)", "{} (seen)"])
+def test_a_callback_may_edit_the_observations_of_its_own_step(kind, edited):
+    def edit(memory_step, agent):
+        if memory_step.observations and "page" in memory_step.observations:
+            memory_step.observations = edited.format(memory_step.observations)
+
+    first = code("print(look_up(1))") if kind == "code" else called(("a", "look_up", {"page": 1}))
+    if kind == "parallel":
+        first = called(("a", "look_up", {"page": 1}), ("b", "look_up", {"page": 2}))
+    agent = agent_of(
+        kind if kind == "code" else "calls", in_order(first, END["code" if kind == "code" else "calls"]), 8_000
+    )
+    agent.step_callbacks.register(theirs.ActionStep, edit)
+    PageinMemory.attach(agent, budget=8_000)
+    agent.run("Go.")
+    last = shown(agent.model.requests[-1])
+    assert ("page 1 line 0" in last) == ("{}" in edited)
+    assert edited.removeprefix("{} ") in last
+
+
 def test_callbacks_of_every_kind_of_step_fire():
     fired = []
     kinds = {

@@ -50,6 +50,7 @@ class Streaming(Scripted):
 class SmolHost(Host):
     kind = "calls"
     retries_overflow = False
+    reopens = False
 
     def open(self):
         self.model = Streaming(self.says, BUDGET)

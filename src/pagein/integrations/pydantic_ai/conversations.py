@@ -38,7 +38,9 @@ class MessageConversation:
 
     history: MessageHistory
     tracker: HistoryTracker = field(
-        default_factory=lambda: HistoryTracker(values_of=_message_values, has_same_values=_are_same_objects)
+        default_factory=lambda: HistoryTracker(
+            is_same=_is_same_content, values_of=_message_values, has_same_values=_are_same_objects
+        )
     )
     run: str | None = None
 
@@ -146,8 +148,17 @@ class MessageConversations:
         session, options = session_name(name.session, number), self._owners.owner_options(name)
         history = MessageHistory.open(self._url, session=session, tenant=name.tenant, **options)
         conversation = MessageConversation(history)
-        conversation.tracker.records += map(sent_content, history.items())
+        erased = history.erased_numbers()
+        conversation.tracker.records += [
+            (content[0], None) if number in erased else content
+            for number, content in enumerate(map(sent_content, history.items()))
+        ]
         return conversation
+
+
+def _is_same_content(content: Any, record: Any) -> bool:
+    """True for the same content; what was erased is the same as any of its kind."""
+    return bool(content == record or (record[1] is None and record[0] == content[0]))
 
 
 def _message_values(message: Any) -> tuple[Any, ...]:

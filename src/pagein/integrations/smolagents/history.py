@@ -78,6 +78,8 @@ class RunningAction:
     action: ActionStep
     observations: dict[int, Observation] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    observed: str | None = None
+    """The text of the results as smolagents joined them; a callback may write another into the step."""
 
 
 class StepHistory:
@@ -195,6 +197,12 @@ class StepHistory:
             if len(running.observations) < len(running.action.tool_calls):
                 self._history.memory.record(running.observations[index])
 
+    def end_calls(self, step: Any) -> None:
+        """Note that the calls of a step have ended: callbacks come next."""
+        with self.lock:
+            if (running := self._running.get(id(step))) is not None:
+                running.observed = step.observations
+
     def _end_action(self, running: RunningAction, steps: Sequence[Any]) -> TrackedStep:
         """Answer the calls of a step that has ended, with its pictures and its error."""
         step, calls = running.step, running.action.tool_calls
@@ -204,7 +212,12 @@ class StepHistory:
         pictures = convert.new_pictures(step, _task_pictures(steps))
         is_recorded = step.error is None or str(step.error) in running.failures
         error = None if is_recorded else step.error
+        mark = step_mark(step)
         if last is not None:
+            if step.observations != running.observed and len(calls) == 1 and step.error is None:  # by a callback
+                results[last] = replace(results[last], content=step.observations or "")
+            elif step.observations != running.observed:
+                mark = (mark[0], running.observed, *mark[2:])  # to be recorded as an edit
             results[last] = _extend_observation(results[last], error, pictures, calls[last])
         elif open_calls:
             first = open_calls[0]
@@ -222,7 +235,7 @@ class StepHistory:
             self._history.record(fresh, NOTE_CHECKPOINT, lambda _: note)
         else:  # the run went on without it, and it ended after all
             self._history.replace(running.at, action, NOTE_CHECKPOINT, note)
-        return TrackedStep(step, running.at, 1, step_mark(step), action)
+        return TrackedStep(step, running.at, 1, mark, action)
 
     # The list
 

@@ -137,6 +137,7 @@ class AgentHooks:
                 yield from process(chat_message, memory_step)
             finally:
                 self._running = before
+                self._memory.end_calls(memory_step)
                 if memory_step.tool_calls is None:
                     memory_step.tool_calls = calls
 

@@ -271,6 +271,10 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
         """Record the result of a call when it ends, in any order."""
         self._history.record_answer(step, index, text, error)
 
+    def end_calls(self, step: smol.ActionStep) -> None:
+        """Note that the calls of a step have ended, before callbacks change it."""
+        self._history.end_calls(step)
+
     # Beyond smolagents
 
     def expand(self, handle: str) -> str:

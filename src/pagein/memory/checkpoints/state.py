@@ -13,7 +13,7 @@ from pagein.log.base import Entry
 from pagein.summaries.open_work import OpenWork
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem, summary_from_dict, summary_to_dict
 
-RESERVED_PREFIXES = ("host:", "pagein:")
+RESERVED_PREFIXES = ("host:", "pagein:", "openai-agents:")
 """Prefixes of checkpoint names under which applications and the library record notes of their own."""
 
 VERSION = 1

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pagein.events.entries import Checkpoint, Compaction, Replacement, Stub
 from pagein.events.handles import range_handle
@@ -13,6 +14,11 @@ from pagein.memory.checkpoints.state import RESERVED_PREFIXES, CheckpointState, 
 from pagein.memory.erasure.redact import ERASED, out_of_view_line, redact_stub
 from pagein.memory.erasure.repetitions import Repetitions, names_position, parse_json
 from pagein.summaries.summary import EXTRACTIVE
+
+_MARKS = "type role kind part_kind op at status id call_id tool_call_id name tool_name"
+_FIELDS = "items first replaces loose content text output arguments args parts body blobs"
+_NOTE_MARKS, _NOTE_FIELDS = frozenset(_MARKS.split()), frozenset(_FIELDS.split())
+"""Of an integration's notes the fields that say no more than tombstones do, and those whose names stay."""
 
 ErasedParts = Mapping[int, frozenset[int] | None]
 """By position what was erased there: all (None), or the results of these calls."""
@@ -95,11 +101,40 @@ def redact_checkpoint(body: Checkpoint, erased: ErasedParts, repetitions: Repeti
     """
     value = parse_json(body.state)
     if body.name.startswith(RESERVED_PREFIXES):
+        if isinstance(value, dict) and (of := _erased_places(value, erased)):
+            return replace(body, state=json.dumps(of))
         if not repetitions.found_in(value):
             return body
-        return replace(body, state=json.dumps(repetitions.replace_in(value, ERASED), ensure_ascii=False))
+        return replace(body, state=json.dumps(_redact_note(value, repetitions), ensure_ascii=False))
     if not (modelled or repetitions.found_in(value) or names_position(value, erased)):
         return body
     host = state_from_json(body.state).host
     host_text = json.dumps(repetitions.replace_in(json.loads(host), ERASED), ensure_ascii=False) if host else ""
     return Checkpoint(ERASED if repetitions(body.name) else body.name, state_to_json(CheckpointState(host=host_text)))
+
+
+def _erased_places(note: dict[str, Any], erased: ErasedParts) -> dict[str, Any]:
+    """What is left of a note about erased steps alone; empty for any other note."""
+    at = note.get("at")
+    if isinstance(at, list) and note.get("op") == "edit" and not erased.keys().isdisjoint(at):
+        return {"op": "edit", "at": []}  # the tombstone is read in the place of what was edited
+    if isinstance(at, int) and erased.get(at, ()) is None:
+        return {key: note[key] for key in ("at", "count", "kind") if key in note}
+    return {}
+
+
+def _redact_note(value: Any, repetitions: Repetitions) -> Any:
+    """Redact the texts of an integration's note; what it needs to be read again stays."""
+    match value:
+        case list():
+            return [_redact_note(item, repetitions) for item in value]
+        case {"json": str(body), "version": _}:  # a step that was edited
+            return {**value, "json": json.dumps(_redact_note(parse_json(body), repetitions), ensure_ascii=False)}
+        case dict():
+            return {
+                key: field if key in _NOTE_MARKS else _redact_note(field, repetitions)
+                for key, field in value.items()
+                if key in _NOTE_MARKS or key in _NOTE_FIELDS or not repetitions(key)
+            }
+        case _:
+            return repetitions.replace_in(value, ERASED)

@@ -158,8 +158,8 @@ def _texts(line: BranchEntries, mine: ErasedParts, *, erased: bool) -> Iterator[
     own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
     for entry in line.entries:
         for position, part, text in entry_texts(entry):
-            parts = mine.get(position, frozenset()) if position in mine else mine.get(entry.position, frozenset())
-            is_gone = parts is None or (position == entry.position and part in parts)
+            parts = mine.get(entry.position, frozenset())
+            is_gone = parts is None or part in parts
             if is_gone == erased and (position, part) not in own:
                 yield entry, text
 
