@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pagein import AgentMemory, ConfigurationError, PageinError
+from pagein import AgentMemory, ConfigurationError, Conflict, PageinError
 from pagein.errors import LogClosed
 
 BUDGET = 2_000
@@ -71,6 +71,8 @@ class Host:
     """Whether the framework has no state beside the memory."""
     reopens = True
     """Whether it goes on after its memory was closed, with the state it has."""
+    takes_turns = True
+    """Whether another process may write to the session between two turns."""
     shows_both = False
     """Whether two agents that share the memory are of one conversation."""
 
@@ -103,6 +105,9 @@ class Host:
     def plant(self):
         """Put messages of kinds nobody knows into the state, each with the word ``hologram`` in it."""
         raise NotImplementedError
+
+    def take_over(self, other):
+        """Go on with the state of an agent in another process."""
 
     def sharing(self):
         """Another agent with the same memory."""
@@ -284,6 +289,25 @@ class BadEnds:
         for each, word, strange in ((host, "walrus", "osprey"), (other, "osprey", "walrus")):
             assert all(f"{word} {number}" in told for number in (2, 4, 6))
             assert any(strange in said for said in each.asked) == each.shows_both
+
+    def test_two_processes_take_turns_in_one_conversation(self, make):
+        one, two = make(), make()
+        for number in range(4):
+            host, other = (two, one) if number % 2 else (one, two)
+            host.script = lambda _, said, number=number: (
+                f"Answer {number}." if f"page {number} line" in said else Call(f"c{number}", number)
+            )
+            host.take_over(other)
+            if number and not host.takes_turns:
+                with pytest.raises(Conflict):
+                    host.play("Question 1.")
+                return
+            assert host.play(f"Question {number}.") == f"Answer {number}."
+            assert [host.asked[-1].count(f"Question {turn}.") for turn in range(4)] == [1] * (number + 1) + [0] * (
+                3 - number
+            )
+        one.settle()
+        assert len(sessions(one.path)) == 1
 
     def test_two_agents_that_share_a_memory_at_the_same_time(self, host):
         other = host.sharing()

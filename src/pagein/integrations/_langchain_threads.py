@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, cast
 
-from pagein.errors import ConfigurationError, FormatError
+from pagein._common.retry import retry_on_conflict
+from pagein.errors import ConfigurationError, Conflict, FormatError
 from pagein.events.protocol import RESULT_PREFIX, erased_fingerprint, fingerprint, is_same_item
 from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
 from pagein.formats.base import Item
@@ -41,6 +42,9 @@ Source = str | os.PathLike[str] | AgentMemory
 
 MAX_OPEN_THREADS = 64
 """Threads kept open; the one used longest ago is closed, and opened again when it goes on."""
+
+MAX_CONFLICTS = 8
+"""Times that messages are recorded while other processes write to the thread."""
 
 _COMPARED_FIELDS = (
     "type",
@@ -160,9 +164,13 @@ class Threads:
     def record(self, thread: OwnedConversation, messages: Sequence[Any], system: str | None) -> ThreadConversation:
         """Record the messages, and return the conversation of the thread that has them. Raises FormatError, LogError."""
         with self._lock:
-            sessions = self._open.get(thread) or self._open_thread(thread, messages)
-            self._open.move_to_end(thread)
-            longest_first = sorted(sessions.conversations, key=lambda conversation: -len(conversation.tracker))
+            return retry_on_conflict(lambda: self._record(thread, messages, system), attempts=MAX_CONFLICTS)
+
+    def _record(self, thread: OwnedConversation, messages: Sequence[Any], system: str | None) -> ThreadConversation:
+        sessions = self._open.get(thread) or self._open_thread(thread, messages)
+        self._open.move_to_end(thread)
+        longest_first = sorted(sessions.conversations, key=lambda conversation: -len(conversation.tracker))
+        try:
             for conversation in longest_first:
                 fresh = conversation.new_messages(messages) if conversation.tracker.records else None
                 if fresh is not None:
@@ -172,7 +180,10 @@ class Threads:
                     return conversation
             conversation = self._start_conversation(thread, sessions, system)
             conversation.record(messages)
-            return conversation
+        except Conflict:  # another process has the thread too: what it recorded may be what the state has
+            self._close_thread(thread)
+            raise
+        return conversation
 
     def record_answer(
         self,
@@ -187,7 +198,11 @@ class Threads:
             is_open = sessions is not None and any(other is conversation for other in sessions.conversations)
             if not is_open or len(conversation.tracker) != len(request):
                 return self.record(thread, [*request, *response], None)
-            conversation.record(response)
+            try:
+                conversation.record(response)
+            except Conflict:
+                self._close_thread(thread)
+                return self.record(thread, [*request, *response], None)
             return conversation
 
     def latest(self, thread: OwnedConversation) -> ThreadConversation | None:

@@ -150,6 +150,9 @@ class LangChainHost(Host):
             more["tool_calls"] = [{**each, "id": f"other-{each['id']}"} for each in message.tool_calls]
         return message.model_copy(update=more)
 
+    def take_over(self, other):
+        self.saver = other.saver
+
     def sharing(self):
         return type(self)(self.path, is_async=self.is_async, source=self.ours)
 

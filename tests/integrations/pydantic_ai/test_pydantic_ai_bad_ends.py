@@ -131,6 +131,9 @@ class PydanticHost(Host):
                         part.tool_call_id = f"other-{part.tool_call_id}"
                 self.messages = old
 
+    def take_over(self, other):
+        self.messages = other.messages
+
     def sharing(self):
         return PydanticHost(self.path, is_async=self.is_async, source=self.pages)
 

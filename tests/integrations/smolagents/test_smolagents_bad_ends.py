@@ -51,6 +51,7 @@ class SmolHost(Host):
     kind = "calls"
     retries_overflow = False
     reopens = False
+    takes_turns = False
 
     def open(self):
         self.model = Streaming(self.says, BUDGET)

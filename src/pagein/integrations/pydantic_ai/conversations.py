@@ -44,6 +44,11 @@ class MessageConversation:
     )
     run: str | None = None
 
+    def catch_up(self) -> None:
+        """Learn what another process recorded here."""
+        rows = self.history.current_items()[len(self.tracker) :]
+        self.tracker.records += map(sent_content, rows)
+
     def record(self, messages: Sequence[Any], rows: Sequence[Row]) -> None:
         """Write the messages durably, all or none; ``rows`` are the messages as JSON."""
         if rows:
@@ -81,6 +86,8 @@ class MessageConversations:
         """
         with self._lock:
             conversations = self._conversations(name)
+            for conversation in conversations:
+                conversation.catch_up()
             unedited = [candidate for candidate in conversations if candidate.tracker.has_same_objects(messages)]
             if unedited:
                 conversation = max(unedited, key=lambda candidate: len(candidate.tracker))
