@@ -7,7 +7,7 @@ import random
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +367,16 @@ def _hand_whole_with_clock(stage: Stage) -> None:
     assert stage.memory.system_prompt == stage.system, "the view has an old clock"
 
 
+def _hand_whole_with_clock_in_task(stage: Stage) -> None:
+    """The whole list, whose first message has the time before its words."""
+    task = stage.talk.turns[0][0]
+    stage.said[0] = replace(task, text=f"It is {len(stage.said)} o'clock on the first of May.\n{task.text}")
+    stage.rows[:1] = to_rows(stage.said[:1], stage.talk.format)
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    stage.hand_over(stage.rows)
+
+
 def _hand_whole_after_crash(stage: Stage) -> None:
     if stage.draw.random() < 0.4:
         stage.reopen()
@@ -538,6 +548,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "new, told": _hand_new_as_told,
     "whole": _hand_whole,
     "clock": _hand_whole_with_clock,
+    "clock in task": _hand_whole_with_clock_in_task,
     "crash": _hand_whole_after_crash,
     "request": _hand_request_back,
     "edited": _hand_edited,

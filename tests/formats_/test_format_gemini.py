@@ -196,6 +196,8 @@ def test_results_without_ids_answer_by_name_and_order():
     rows = [user(), model(call("a"), call("b"), call("a")), user(response("b"), response("a"), response("a"))]
     items = Gemini().parse(rows)
     assert [item.index for item in items if isinstance(item, Observation)] == [1, 0, 2]
+    apart = Gemini().parse([*rows[:2], *(user(part) for part in rows[2]["parts"])])  # each in a content of its own
+    assert apart == items
     assert render(*items_to_messages(items))[2] == user(response("a"), response("b"), response("a"))
 
 

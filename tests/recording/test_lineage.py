@@ -48,6 +48,41 @@ def test_a_clock_in_the_system_prompt_records_the_clock_alone():
     assert memory.repairs[0] == 'the system prompt was changed: "It is 1 o\'clock." stands in the place of s0'
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("head", [["It is {} o'clock. Hi."], ["<env>\nToday is day {}.\n</env>", "Hi."]])
+def test_a_clock_in_the_first_message_doubles_nothing(tmp_path, head, reopened):
+    memory = open_memory(tmp_path / "run.db")
+    for hour in range(4):
+        if reopened:
+            memory.close()
+            memory = open_memory(tmp_path / "run.db")
+        first = [text.format(hour) for text in head]
+        rest = [row["content"] for row in TALK[1 : hour + 1]]
+        memory.record_messages([*(said("user", text) for text in first), *TALK[1 : hour + 1]])
+        assert texts(memory) == [*first, *rest]
+
+
+def test_another_first_message_is_no_edit_where_the_list_is_no_run_again():
+    memory = open_memory()
+    memory.record_messages([said("user", "Count the herons.")])
+    memory.record_messages([said("user", "Paint the fence."), said("assistant", "Yes?"), said("user", "Red.")])
+    assert texts(memory) == ["Count the herons.", "Paint the fence.", "Yes?", "Red."]
+
+
+def test_a_list_cut_to_its_newest_messages_is_known_after_reopening(tmp_path):
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    work = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "seen"},
+    ]
+    with open_memory(tmp_path / "run.db") as memory:
+        memory.record_messages([*TALK, *work, said("assistant", "Done.")])
+    with open_memory(tmp_path / "run.db") as memory:
+        memory.record_messages([*work, said("assistant", "Done."), said("user", "Next.")])
+        assert texts(memory)[-2:] == ["Done.", "Next."]
+        assert len(memory.steps) == 7
+
+
 SYSTEMS = {
     "openai": lambda text, rows: [{"role": "developer", "content": text}, *rows],
     "anthropic": lambda text, rows: {"system": [{"type": "text", "text": "Fixed."}, {"type": "text", "text": text}], "messages": rows},

@@ -195,3 +195,21 @@ def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
     assert [each.name for each in session.tools(("expand",))] == ["expand"]
     assert session.tools(choice=False) == []
     session.close()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"role": "user", "content": []},
+        {"role": "user", "content": "half \ud83d"},
+        {"type": "function_call_output", "call_id": "lost", "output": "42"},
+    ],
+    ids=["empty", "surrogate", "stray"],
+)
+def test_items_that_the_provider_would_refuse_stay_and_are_sent_as_a_view(tmp_path, item):
+    session = PageinSession("ann", tmp_path / "run.db", budget=BUDGET)
+    asyncio.run(session.add_items([{"role": "user", "content": "Hello."}, item]))
+    model = Model(lambda items: "Done.")  # it refuses what is not legal
+    assert run(agent_of(model), "Go on.", session).final_output == "Done."
+    assert asyncio.run(session.get_items(-1))[1] == item
+    session.close()

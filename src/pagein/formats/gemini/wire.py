@@ -56,7 +56,7 @@ class Gemini(WireFormat):
         items: list[Item] = []
         if system is not None:
             items.append(steps.SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
-        calls: list[steps.ToolCall] = []
+        open_calls: list[tuple[int, steps.ToolCall]] = []
         for index, row in enumerate(rows):
             content = Fields(row, f"contents[{index}]")
             role = content.text_or_empty("role") or "user"
@@ -64,10 +64,10 @@ class Gemini(WireFormat):
                 raise content.error("parts", f"expected a list of parts, not {type_name(row.get('parts'))}")
             if role == "model":
                 step = _action(content)
-                calls = list(step.tool_calls)
+                open_calls = list(enumerate(step.tool_calls))
                 items.append(step)
             elif role in _USER_ROLES:
-                items += _user_items(content, calls)
+                items += _user_items(content, open_calls)
             else:
                 raise content.error("role", f"unknown role {role!r}; a content is the user's or the model's")
         return take_back_images(items, has_own_message=False)
@@ -153,11 +153,10 @@ def _call(part: Fields, at: int) -> steps.ToolCall:
     return steps.ToolCall(call_id, name, text, at, opaque_extra(NAME, "functionCall", beside))
 
 
-def _user_items(content: Fields, calls: list[steps.ToolCall]) -> Iterator[Item]:
+def _user_items(content: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> Iterator[Item]:
     """Parse a user's content: each function response is an item, then one item of the other parts."""
     parts: list[steps.Part] = []
     rows = content.rows("parts")
-    open_calls = list(enumerate(calls))
     responses = 0
     for row, path in rows:
         if isinstance(row, dict) and "functionResponse" in row:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pagein.context.view.view import View
+from pagein.errors import Illegal
+from pagein.formats import validate
 from pagein.formats.parsing import to_plain_json
 from pagein.integrations._item_history import RESPONSES_FORMAT, HostItem, ItemHistory
 from pagein.integrations._threads import HistoryTracker
@@ -55,7 +57,7 @@ class SessionViews:
             history.reserve_instructions(instructions)
             self._shown = history
             view = history.memory.view()
-            if _is_whole(view) and _has_room(history, rows):
+            if _is_whole(view) and _has_room(history, rows) and _is_legal(rows):
                 history.memory.note_request(view)
                 return rows  # all of it is shown, so what the SDK made of it goes out as it is
             return history.memory.to_messages(RESPONSES_FORMAT)
@@ -96,6 +98,15 @@ def _has_room(history: ItemHistory, rows: list[HostItem]) -> bool:
     """True where the rows as they are have no more bytes than the budget allows."""
     most = history.memory.budget.bytes
     return most is None or json_bytes(rows) <= most
+
+
+def _is_legal(rows: list[HostItem]) -> bool:
+    """True where the provider takes the rows as they are; a view of others is made legal."""
+    try:
+        validate(rows, RESPONSES_FORMAT)
+    except Illegal:
+        return False
+    return True
 
 
 def _is_same(item: HostItem, other: HostItem) -> bool:

@@ -8,6 +8,7 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ from pagein.events.protocol import (
     fingerprint,
     is_same_item,
 )
-from pagein.events.steps import ActionStep, Observation, SystemPromptStep, as_text
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from pagein.memory.requests import RequestRecord
 
 _EXCERPT_CHARS = 60
+
+_NUMBER = re.compile(r"\d+")
+
+RESPELLED_SHARE = 0.8
+"""Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
 
 _CERTAIN_ITEMS = 4
 """Items at the end of the chain that a list has by no chance, whatever it begins with."""
@@ -230,6 +236,8 @@ class _ListReader:
             if not new:
                 self._note_nothing_new(items, is_end=True, reached=reached)
             return self._selection(new)
+        if not at and self._has_other_beginning(items, marks, chain):
+            return self._edit(items, 0)
         if self.habit == "news" and not self.whole:
             return self._all_new(items)
         if at == len(items):
@@ -292,6 +300,22 @@ class _ListReader:
         new = [items[number] for number in back.late] + list(items[back.last :])
         return self._selection(new)
 
+    def _has_other_beginning(self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
+        """True for the run's own list whose first message alone was changed: some clients keep a clock in it."""
+        if not (marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)):
+            return False
+        rest = align(marks[1:], chain[1:], {place - 1 for place in self._skippable(0)})
+        shared = rest.reached
+        if shared < len(chain) - 1:
+            return False
+        if shared > 1:
+            return True
+        if not shared and not marks[1].startswith(MODEL_PREFIX):
+            return False
+        position = self.log.fingerprint_positions[self.places[0]]
+        known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
+        return isinstance(known, TaskStep) and _is_respelled(as_text(known.content), as_text(items[0].content))
+
     def _leave(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
     ) -> Selection:
@@ -335,7 +359,9 @@ class _ListReader:
         if at:
             return is_certain
         if not self.whole and not marks[0].startswith(USER_PREFIX):
-            return length >= _CERTAIN_ITEMS  # a list that a client compacted begins with the user's words
+            # A list that a client compacted begins with the user's words; one that it cut, with what was recorded.
+            is_cut = not back.first and back.last < len(marks)
+            return length >= (_CERTAIN_ITEMS - 1 if is_cut else _CERTAIN_ITEMS)
         return is_certain and (length > 1 or self.habit == "whole")
 
     # System prompts stand outside the chain
@@ -440,6 +466,12 @@ class _ListReader:
 
 def _without_systems(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not isinstance(item, SystemPromptStep)]
+
+
+def _is_respelled(text: str, other: str) -> bool:
+    """True where nearly all words of the shorter text are in the other one; numbers, as a clock's, are all the same."""
+    one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
+    return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))
 
 
 def _excerpt(item: Item) -> str:
