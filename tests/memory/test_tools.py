@@ -371,6 +371,13 @@ def test_a_pattern_finds_lines_of_a_handle_and_of_the_run(memory):
     assert memory.call_tool("expand", {"handle": "s2.0", "pattern": "kind", "lines": "2-3"}).count("\n") == 1
 
 
+@pytest.mark.parametrize(("tool", "arguments"), [("expand", {"handle": "x" * 100_000}), ("pin", {"text": "y " * 80_000})])
+def test_the_text_of_a_wrong_call_is_bounded_too(memory, tool, arguments):
+    text = memory.call_tool(tool, arguments)
+    assert text.startswith("error: ")
+    assert O200K.text(text) <= RESULT_MAX_TOKENS
+
+
 def test_what_a_pattern_finds_is_bounded(memory):
     found = memory.call_tool("expand", {"pattern": "door"})
     assert O200K.text(found) <= RESULT_MAX_TOKENS

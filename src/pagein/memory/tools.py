@@ -114,12 +114,10 @@ def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now:
         return f"error: no tool {name!r:.100}; there are {', '.join(_TOOL_FUNCTIONS)}"
     try:
         text = yield from function(run, _parse_arguments(name, arguments), now)
-    except _ToolMisuse as error:
-        return f"error: {error}"
     except LogError:
         raise
-    except PageinError as error:
-        return f"error: {error}"
+    except (_ToolMisuse, PageinError) as error:
+        text = f"error: {error}"
     return _cap(run, text)
 
 

@@ -204,7 +204,7 @@ class _Desk:
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """The text of a tool's result, and whether it failed."""
         if name not in TOOL_NAMES:
-            return f"error: no tool {name!r}; there are {', '.join(TOOL_NAMES)}", True
+            return f"error: no tool {name!r:.100}; there are {', '.join(TOOL_NAMES)}", True
         rest = {key: value for key, value in arguments.items() if key != "run"}
         try:
             text = retry_on_conflict(lambda: self._call(arguments.get("run"), name, rest), attempts=CONFLICT_ATTEMPTS)
