@@ -371,7 +371,9 @@ def test_a_pattern_finds_lines_of_a_handle_and_of_the_run(memory):
     assert memory.call_tool("expand", {"handle": "s2.0", "pattern": "kind", "lines": "2-3"}).count("\n") == 1
 
 
-@pytest.mark.parametrize(("tool", "arguments"), [("expand", {"handle": "x" * 100_000}), ("pin", {"text": "y " * 80_000})])
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("expand", {"handle": "x" * 100_000}), ("pin", {"text": "y " * 80_000})]
+)
 def test_the_text_of_a_wrong_call_is_bounded_too(memory, tool, arguments):
     text = memory.call_tool(tool, arguments)
     assert text.startswith("error: ")

@@ -8,7 +8,7 @@ _NAMES = (
     r"pass ?(?:word|phrase|code|wd)|pwd?|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|schlüssel)"
     r"|(?:door|gate|alarm|entry|unlock|safe|locker|lock|building|garage)[ -]?(?:code|combination)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
     r"|bearer|private[ _-]?key|client[ _-]?secret|(?:recovery|backup|security|verification)[ _-]?codes?|otp|cvv|cvc|iban|ssn|social security number"
-    r"|credentials?|seed phrase|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
+    r"|credentials?|(?:seed|recovery|backup|secret)[ -](?:phrase|words?)|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
     r"|passwort|kennwort|geheimzahl|zugangsdaten|kreditkartennummer|mot de passe|code secret|contrase[ñn]a|clave(?: de acceso)?|senha|parola d['’]ordine"  # noqa: RUF001
     r"|wachtwoord|has[łl]o|şifre|sifre|parola|пароль\w*|密码|口令|密钥|パスワード|暗証番号|비밀번호|암호|كلمة (?:السر|المرور)|पासवर्ड"
 )
@@ -31,7 +31,8 @@ _NAMED = re.compile(
 
 _BESIDE = re.compile(
     rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_NAMES})\s+[\"'`“«]?(?=\S*\d)(?=\S*[^\W\d_])\S{{5,}}"
-    r"|\b(?:pin|puk)\b\s*(?:is|ist|est|es|[:=-])?\s*\d{4,8}\b"
+    r"|\b(?:pin|puk|pass ?code|cv[vc]2?)\b(?: (?:for|of|to|on) (?:the |my |our |his |her )?[\w'-]+(?: [\w'-]+)?)?\s*(?:is|ist|est|es|[:=-])?\s*\d{3,8}\b"
+    r"|\biban\b[ :]*[a-z]{2}\d\d[ \da-z]{8,}|\bpass\s?[:=]\s*(?=\S*[\d!@#$%^&*])\S{5,}"
     r"|\b(?:log ?-?in|sign ?-?in|user(?:name)?|account|zugang)\b[^\n.!?/]{0,30}\s[\w.@-]+\s+[/|]\s+(?=\S*\d)(?=\S*[A-Za-z])[^\s/]{4,}(?![^\s]*/)",
     re.IGNORECASE,
 )

@@ -35,7 +35,7 @@ _SOURCE_TAGS = (
 _SOURCE_OPENS = re.compile(rf"<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>", re.IGNORECASE)
 _FORWARDED = re.compile(
     r"^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
-    r"|begin forwarded message:?[^\n]*"
+    r"|(?:begin )?(?:forwarded|original) message\b[^\n]*|weitergeleitete nachricht[^\n]*|message transf[^\n]*|mensaje reenviado[^\n]*"
     r"|(?:from|von|de|da|od|van|kimden|от|发件人|差出人)[ \t]*[:：][^\n]{1,200}\n(?:[^\n]{0,200}\n){0,4}?[ \t]*"
     r"(?:to|subject|date|sent|cc|an|betreff|datum|objet|asunto|oggetto|temat|onderwerp|konu|тема|主题|件名)[ \t]*[:：]"
     r"|on [^\n]{5,120} wrote:[ \t]*$"
@@ -45,6 +45,20 @@ _FORWARDED = re.compile(
 _CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?[\])]?[ \t]*\n"
 _CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
+
+_TRANSCRIPT = re.compile(
+    r"^[ \t]*(?P<who>[^\W\d_][\w.' -]{0,30}):[ \t]+\S[^\n]*\n+(?:(?![ \t]*(?P=who):)[ \t]*[^\W\d_][\w.' -]{0,30}:[ \t]+\S[^\n]*\n+){1,6}[ \t]*(?P=who):",
+    re.MULTILINE,
+)
+"""A talk that was copied: lines that begin with names, of which one comes again."""
+
+_LETTER = re.compile(
+    r"^[ \t]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|guten tag|bonjour|salut|ch[e\u00e8]re?s?|hola|buenos d\u00edas|querid[oa]s?|ciao|car[oai]|ol\u00e1|beste)\b[^\n.!?]{0,40}[,!]?[ \t]*\n"
+    r"(?:[^\n]*\n){1,40}?"
+    r"[ \t]*(?:best|kind regards|regards|cheers|thanks|thank you|yours|love|sincerely|gru(?:\u00df|ss)|(?:viele|liebe|beste) gr\u00fc\u00dfe|cordialement|bien \u00e0 vous|saludos|un abrazo|saluti|groet(?:en)?|abra\u00e7os?)[^\n]{0,30}\n+[ \t]*[^\W\d_][^\n.!?]{0,40}(?:\n|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A letter with a greeting, a close and a name. Where it is all of a text, it is to the agent."""
 
 _SALUTATION = re.compile(
     r"^[ \t]*(?:dear (?:sir|madam|mr|mrs|ms|mx|dr|prof|customer|user|member|valued|colleague|applicant|tenant|guest|parent|resident|client|subscriber)"
@@ -77,7 +91,10 @@ _INTRODUCED = re.compile(
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
-    rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?)[:：][ \t]*(?=\n|$))",
+    r"|(?<!\bI )\b(?:wrote|writes|sent|texted|e-?mailed|mailed|messaged)\b[^\n:.!?]{0,30}:"
+    rf"|(?:^|\n)[^\n:.!?]{{0,60}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}\b(?:below|follows|attached)\b[^\n:.!?]{{0,20}}[.:](?=\s*$|\s*\n)"
+    rf"|(?:^|\n)[^\n:\uff1a]{{0,80}}(?:\b(?:courriel|lettre|texte|correo|mensaje|carta|texto|documento|art[i\u00ed]culo|lettera|messaggio|testo|articolo|nachricht|brief|dokument|artikel|bericht|tekst|wiadomo\u015b\u0107|\u043f\u0438\u0441\u044c\u043c\u043e|\u0442\u0435\u043a\u0441\u0442|\u0441\u0442\u0430\u0442\u044c\u044f|\u0441\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435)|\u90ae\u4ef6|\u90f5\u4ef6|\u6587\u7ae0|\u6587\u672c|\u6d88\u606f|\u6587\u6863|\u30e1\u30fc\u30eb|\u8a18\u4e8b|\u6587\u66f8|\uba54\uc77c|\ubb38\uc11c)[^\n:\uff1a]{{0,12}}[:\uff1a][ \t]*(?=\n|$)"
+    rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?) ?[:：][ \t]*(?=\n|$))",
     re.IGNORECASE,
 )  # fmt: skip
 _DATA_LINE = re.compile(
@@ -171,11 +188,13 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    for pasted in (_FORWARDED, _CHAT):
+    for pasted in (_FORWARDED, _CHAT, _TRANSCRIPT):
         if (start := pasted.search(text)) is not None:
             text = text[: start.start()]
     if (letter := _SALUTATION.search(text)) is not None and _CLOSE.search(text, letter.end()):
         text = text[: letter.start()]
+    if (letter := _LETTER.search(text)) is not None and letter[0].strip() != text.strip():
+        text = f"{text[: letter.start()]}\n\n{text[letter.end() :]}"
     paragraphs = [block for block in (_strip_lines(part) for part in re.split(r"\n[ \t]*\n", text)) if block]
     return "\n\n".join(_before_introductions(paragraphs))
 
