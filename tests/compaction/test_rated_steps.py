@@ -111,7 +111,12 @@ def test_a_run_whose_steps_a_model_rates_keeps_its_budget():
         for number in range(40):
             memory.record(about((DOCK, BAKE)[number % 2], number))
             assert memory.view().tokens <= 2_200
+            memory.to_messages()
             rater.wait(60)
+        (ratings,) = memory.cost().writers
+        assert ratings.purpose == "ratings"
+        assert ratings.input > 100 * rater.asked
+        assert ratings.output > 10 * rater.asked
         assert memory.view().report.out
         assert memory.verify().ok
     assert 0 < rater.asked < 40

@@ -52,7 +52,12 @@ def cost(
     with AgentMemory.open(db, session=name, tenant=tenant, readonly=True, prices=chosen) as memory:
         result = memory.cost()
     if json:
-        shares = {"cached_share": result.cached_share, "written": result.written, "net": result.net}
+        shares = {
+            "cached_share": result.cached_share,
+            "written": result.written,
+            "net": result.net,
+            "total": result.total,
+        }
         _output.print_json(asdict(result) | shares)
     else:
         _print_cost(result)

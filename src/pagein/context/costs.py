@@ -49,12 +49,23 @@ class ProviderCost:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterCost:
+    """The tokens that a model read and wrote for a ``purpose``: ``summaries``, ``facts`` or ``ratings``; and their price."""
+
+    purpose: str
+    input: int
+    output: int
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunCost:
     """The cost of a run's requests, by the price model: prices are tokens at the price of input.
 
     Of the ``tokens``, ``cached`` stood at the beginning of the request before, and the cache still had them; the rest was
     written. ``output`` is what was answered, as far as the usage is known. ``price_whole`` is the price of the same
-    requests with everything in them. ``shed`` tokens left the view with compactions; ``rewritten`` tokens were in the
+    requests with everything in them. ``writers`` are the models that summarise, extract and rate; ``total`` is the price with
+    theirs, as if no cache had what they read. ``shed`` tokens left the view with compactions; ``rewritten`` tokens were in the
     cache and were sent anew, because the prefix broke before them. ``warning`` says where the provider's cache tells
     otherwise.
     """
@@ -70,6 +81,12 @@ class RunCost:
     lines: tuple[CostLine, ...] = ()
     provider: ProviderCost = ProviderCost()
     warning: str = ""
+    writers: tuple[WriterCost, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The price of the requests and of what writers read and wrote."""
+        return self.price + sum(writer.price for writer in self.writers)
 
     @property
     def written(self) -> int:
@@ -83,8 +100,8 @@ class RunCost:
 
     @property
     def net(self) -> float:
-        """The price saved against the same requests with everything in them."""
-        return self.price_whole - self.price
+        """The total saved against the same requests with everything in them, for which no model writes."""
+        return self.price_whole - self.total
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -95,6 +112,10 @@ class RunCost:
             f"{count}: {self.tokens:,} tokens, {self.cached_share:.0%} cached; price {self.price:,.0f}, "
             f"with everything in them {self.price_whole:,.0f}"
         )
+        for writer in self.writers:
+            yield f"{writer.purpose}: {writer.input:,} tokens read, {writer.output:,} written; price {writer.price:,.0f}"
+        if self.writers:
+            yield f"total price {self.total:,.0f}"
         yield f"{self.shed:,} tokens left the view, {self.rewritten:,} were written again; net {self.net:+,.0f}"
         if self.provider.requests:
             used = self.provider

@@ -327,6 +327,14 @@ class MemoryRuntime:
             cost=self.requests.known_cost(),
         )
 
+    def take_spent(self) -> dict[str, tuple[int, int]]:
+        """Return the tokens that models read and wrote beside the run since this was asked last, by purpose."""
+        accounts = () if self.writers is None else (self.writers.summaries, self.writers.facts)
+        spent = {account.purpose: account.take_spent() for account in accounts}
+        if (rater := getattr(self.state.policy, "rater", None)) is not None and hasattr(rater, "take_spent"):
+            spent["ratings"] = rater.take_spent()
+        return {purpose: tokens for purpose, tokens in spent.items() if any(tokens)}
+
     def _writer_reports(self, view: View) -> tuple[WriterReport, ...]:
         summarizer, fold = self.state.summaries.summarizer, self.state.fold
         if self.writers is None or summarizer is None:
@@ -359,10 +367,10 @@ class MemoryRuntime:
 
     def close(self) -> None:
         """Release search, facts and logs; a second call does nothing."""
-        self.requests.learn_recorded_usage()
-        self.requests.write()
         self.search.close()
         self.facts.close()
+        self.requests.learn_recorded_usage()
+        self.requests.write()
         self.branches.close()
 
 

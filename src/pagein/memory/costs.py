@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pagein.context.costs import CostLine, ProviderCost, RunCost
+from pagein.context.costs import CostLine, ProviderCost, RunCost, WriterCost
 from pagein.context.worth import NEED_WORTH
 from pagein.events.handles import step_handle
 from pagein.tokens.prices import Prices
@@ -128,6 +129,8 @@ class CostAccount:
         )
         if record.usage is not None:
             self._add_usage(record.usage, cached)
+        if record.writers:
+            self._add_writers(record.writers)
         self._last = record
 
     def _prefix(self, record: RequestRecord) -> int:
@@ -197,6 +200,15 @@ class CostAccount:
             self._check.expected += min(cached, usage.input)
             self._check.read += usage.cache_read
 
+    def _add_writers(self, spent: Mapping[str, tuple[int, int]]) -> None:
+        """Add what writers spent; of what they read no cache is known."""
+        known = {writer.purpose: (writer.input, writer.output) for writer in self._cost.writers}
+        writers = (
+            WriterCost(purpose, read, wrote, read + wrote * self.prices.output)
+            for purpose, (read, wrote) in sorted(add_spent(known, spent).items())
+        )
+        self._cost = replace(self._cost, writers=tuple(writers))
+
     def _reported_price(self, usage: RequestUsage) -> float:
         """The price of a reported usage. Where it says what was written to the cache, the rest is plain input."""
         rest = usage.input - usage.cache_read - usage.cache_written
@@ -207,6 +219,15 @@ class CostAccount:
             + rest * plain
             + usage.output * self.prices.output
         )
+
+
+def add_spent(one: Mapping[str, tuple[int, int]], other: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Add tokens read and written by purpose."""
+    sums = dict(one)
+    for purpose, (read, wrote) in other.items():
+        before = sums.get(purpose, (0, 0))
+        sums[purpose] = (before[0] + read, before[1] + wrote)
+    return sums
 
 
 def _is_whole(record: RequestRecord) -> bool:

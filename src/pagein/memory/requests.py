@@ -121,6 +121,7 @@ class RequestRecord:
     behind the break that the request before had, too. ``recorded`` are the tokens of the run
     with everything in it, 0 where they are not known, and ``used`` the heads of the page-ins that alone showed something which
     the newest action names. ``usage`` is None until it is known.
+    ``writers`` are the tokens that models read and wrote for a purpose, beside the run, since the request before.
     ``seconds`` has durations by name, such as ``first`` and ``whole``; ``outcome`` what became of it, "" while unknown.
     """
 
@@ -156,6 +157,7 @@ class RequestRecord:
     bytes: int | None = None
     """The bytes that the messages might have; None for any number."""
     usage: RequestUsage | None = None
+    writers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     outcome: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -219,6 +221,10 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
             values["plan"] = UnrecordedPlan(**values["plan"] | {"budget": Budget(**values["plan"]["budget"])})
         for name in ("used", "lists"):
             values[name] = tuple(values.get(name, ()))
+        if "writers" in values:
+            values["writers"] = {
+                purpose: (int(read), int(wrote)) for purpose, (read, wrote) in values["writers"].items()
+            }
         if "usage" in values:
             values["usage"] = RequestUsage(**values["usage"])
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})

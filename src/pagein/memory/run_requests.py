@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.errors import LogError, UnknownRequest
 from pagein.events.callbacks import PrefixBreak
 from pagein.log.requests import hash_request
-from pagein.memory.costs import CostAccount
+from pagein.memory.costs import CostAccount, add_spent
 from pagein.memory.operations.ingest import remember_records
 from pagein.memory.request_prefix import SharedPrefix, compare_prefix
 from pagein.memory.requests import (
@@ -162,6 +162,11 @@ class RunRequests:
         if usage is not None and self.last is not None and self.last.usage is None:
             self._change_last(replace(self.last, usage=usage))
 
+    def _note_writers(self) -> None:
+        """Note with the last request what models wrote beside the run; without one it waits for the first."""
+        if self.last is not None and (spent := self._runtime.take_spent()):
+            self._change_last(replace(self.last, writers=add_spent(self.last.writers, spent)))
+
     def note_outcome(
         self,
         outcome: str,
@@ -188,6 +193,7 @@ class RunRequests:
         """Write what changed. A failure is a problem of the run, and fails no turn."""
         if self._runtime.log.readonly:
             return
+        self._note_writers()
         with self._runtime.state.problems.guard("a request is not in the table of requests"):
             while self._changed:
                 self._write(self._changed[0])
@@ -250,6 +256,7 @@ class RunRequests:
         """The cost of all requests. Raises LogError."""
         self._runtime.check_open()
         self.learn_recorded_usage()
+        self._note_writers()
         if self._account is None:
             account = CostAccount(self._runtime.state.page_in.prices)
             for record in self._read_records(0, None):

@@ -66,6 +66,7 @@ class WriterAccount:
         self.purpose = purpose
         self._spending, self._clock = spending, clock
         self._asked = self._taken = self._refused = self._tokens = 0
+        self._spent = (0, 0)
         self._in_a_row, self._rest_until = 0, 0.0
         self._overrun = 0
         """Tokens by which an answer was longer than it was asked to be: not every server keeps the limit."""
@@ -95,7 +96,14 @@ class WriterAccount:
         self._spending.settle(max_usage, cost)
         with self._lock:
             self._tokens += cost.input_tokens + cost.output_tokens
+            self._spent = (self._spent[0] + cost.input_tokens, self._spent[1] + cost.output_tokens)
             self._overrun = max(self._overrun, cost.output_tokens - max_usage.output_tokens)
+
+    def take_spent(self) -> tuple[int, int]:
+        """Return the tokens of requests and of answers since this was asked last."""
+        with self._lock:
+            spent, self._spent = self._spent, (0, 0)
+        return spent
 
     def note_taken(self) -> None:
         """Note that an answer was of use."""

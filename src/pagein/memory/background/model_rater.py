@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
 from pagein.models import as_model
 from pagein.models.base import ModelRequest
+from pagein.models.retrying import RetryingModel, RetryPolicy
+from pagein.models.spending import Spending
+from pagein.models.writer_account import WriterAccount
 from pagein.summaries.reply_json import parse_reply_object
 from pagein.summaries.sanitize import sanitize_text
 
@@ -42,7 +46,11 @@ class ModelRater:
 
     def __init__(self, model: Any, *, timeout: float = 60.0) -> None:
         self.asked = 0
-        self._model: Any = as_model(model)
+        self._account = WriterAccount("ratings", Spending(), time.time)
+        writer: Any = as_model(model)
+        once = writer if isinstance(writer, RetryingModel) else RetryingModel(writer, retry=RetryPolicy(attempts=1))
+        self._model = once.limited_by(self._account)
+        self.take_spent = self._account.take_spent
         self._timeout = timeout
         self._ratings: dict[str, float] = {}
         self._failures = 0

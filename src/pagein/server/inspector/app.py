@@ -71,6 +71,7 @@ class InspectorApp:
         api, run = BASE + "/api", BASE + "/api/runs/{run:path}"
         by_path: Mapping[str, Callable[..., Any]] = {
             "/marks": self.data.marks,
+            "/cost": self.data.cost,
             "/asked": self.data.list_asked_again,
             "/requests/{number:int}": self.data.request,
             "/requests/{number:int}/raw": self.data.raw,

@@ -10,11 +10,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pagein.backends.base import Store
 from pagein.backends.open import open_store
+from pagein.context.costs import RunCost
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
@@ -26,6 +27,7 @@ from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry
 from pagein.log.encryption import Key
 from pagein.log.requests import RequestRow, RequestTable
+from pagein.memory.costs import CostAccount
 from pagein.memory.host_memory import RecordedRun
 from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
@@ -33,6 +35,7 @@ from pagein.search.base import Hit
 from pagein.server.inspector.journal import Journal, asked_for, page_in_kinds
 from pagein.server.inspector.scan import SearchCursor, scan_runs
 from pagein.tokens.encodings import Encoding
+from pagein.tokens.prices import PRICES
 
 MAX_OPEN_RUNS = 8
 MAX_TEXT_CHARACTERS = 20_000
@@ -92,6 +95,14 @@ class InspectorData:
         rows = [row for stored in self._table(run).rows(after) if (row := stored_row(stored))]
         return {"run": run, "requests": rows, "entries": self._store.head(run)}
 
+    def cost(self, run: str) -> Json:
+        """The cost of a run's requests and of the models that write beside it, as ``memory.cost()`` has it."""
+        with self._lock:
+            costs = self._open(run).costs
+            cost = costs.read(self._table(run))
+        totals = {"total": cost.total, "cached_share": cost.cached_share, "net": cost.net}
+        return {"run": run, "cost": asdict(replace(cost, lines=())) | totals}
+
     def marks(self, run: str) -> Json:
         """The number of entries of a run, and of its last request: they differ once it went on."""
         return {"entries": self._store.head(run), "last": self._table(run).last()}
@@ -123,7 +134,7 @@ class InspectorData:
         if parsed is None:
             raise NotFound(f"{handle!r} is no handle")
         with self._lock:
-            recorded, journal = self._read_journal(run)
+            recorded, journal, _ = self._read_journal(run)
             text = str(recorded.expand(handle, journal.answers))
             entries = list(recorded.log.read(parsed.first, parsed.last))
             life = sorted(_life(entries, journal, parsed.first, parsed.last), key=lambda event: event["at"])
@@ -139,7 +150,7 @@ class InspectorData:
     def text(self, run: str, handle: str) -> str:
         """The whole text of a step."""
         with self._lock:
-            recorded, journal = self._read_journal(run)
+            recorded, journal, _ = self._read_journal(run)
             return str(recorded.expand(handle, journal.answers))
 
     def search(self, query: str, run: str | None = None, start: SearchCursor | None = None) -> Json:
@@ -167,7 +178,7 @@ class InspectorData:
 
     def _open(self, run: str) -> _OpenRun:
         if run not in self._runs:
-            self._runs[run] = _OpenRun(self._open_recorded(run), Journal())
+            self._runs[run] = _OpenRun(self._open_recorded(run), Journal(), _Costs())
             while len(self._runs) > MAX_OPEN_RUNS:
                 self._runs.popitem(last=False)[1].recorded.close()
         self._runs.move_to_end(run)
@@ -183,6 +194,25 @@ class InspectorData:
 class _OpenRun(NamedTuple):
     recorded: RecordedRun
     journal: Journal
+    costs: _Costs
+
+
+@dataclass(slots=True)
+class _Costs:
+    """The account of a run's requests up to ``number``: all but the last, which may still change."""
+
+    account: CostAccount = field(default_factory=lambda: CostAccount(PRICES["default"]))
+    number: int = 0
+
+    def read(self, table: RequestTable) -> RunCost:
+        """The cost of all requests; those of last time are not read again."""
+        if table.last() < self.number:  # the run was erased, and began again
+            self.account, self.number = CostAccount(PRICES["default"]), 0
+        records = [record for stored in table.rows(self.number) if (record := decode_record(stored))]
+        for record in records[:-1]:
+            self.account.add(record)
+            self.number = record.number
+        return self.account.cost_with(records[-1] if records else None)
 
 
 # Rows

@@ -34,6 +34,7 @@ def list_answers(data: InspectorData, run: str, tick: Tick) -> Iterator[tuple[st
     yield f"runs/{run}/marks", data.marks(run)
     yield f"runs/{run}/requests", requests
     yield f"runs/{run}/asked", asked
+    yield f"runs/{run}/cost", data.cost(run)
     before: RenderedRequest | None = None
     handles = {handle for row in asked["asked"] for handle in (row["by"], *row["handles"]) if handle}
     for done, row in enumerate(requests["requests"], 1):

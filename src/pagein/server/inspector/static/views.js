@@ -446,6 +446,7 @@ const running = (values) => {
 
 export const CostView = ({ run, version }) => {
   const data = useRequests(run, version);
+  const priced = useData(runPath(run, "cost"), version);
   const [chosen, setChosen] = useState(null);
   const sums = useMemo(() => {
     const rows = data.value ? data.value.requests : [];
@@ -460,17 +461,23 @@ export const CostView = ({ run, version }) => {
       const kept = rows.reduce((total, row) => total + row.prefix, 0);
       const known = rows.filter((row) => row.usage);
       const total = (name) => known.reduce((sum, row) => sum + row.usage[name], 0);
-      const price = (rows_) => rows_.reduce((sum, row) => sum + 0.1 * row.prefix + 1.25 * (row.tokens - row.prefix), 0);
       return html`<p class="lead">Instead of <b>${count(held)}</b> tokens it sent <b>${count(sent)}</b>: ${percent(held - sent, held)} less.</p>
         <${Facts}
           pairs=${[
             ["requests", count(rows.length)],
             ["compactions", count(rows.at(-1).compactions)],
             ["as before", percent(kept, sent), "of all tokens: a prompt cache can have them"],
-            ["price", count(price(rows)), "in tokens: as before at 0.1, others at 1.25"],
             known.length && ["reported", count(total("input")), `${count(total("cache_read"))} from the cache, ${count(total("cache_written"))} into it, ${count(total("output"))} written`],
           ]}
         />
+        <${Loaded} data=${priced}>${({ cost }) => html`<${Facts}
+          pairs=${[
+            ["price", count(cost.total), "in tokens of input, at the prices of pagein cost: the sum of"],
+            ["requests", count(cost.price), `${percent(cost.cached, cost.tokens)} cached, ${count(cost.output)} answered`],
+            ...cost.writers.map((by) => [by.purpose, count(by.price), `by a model: ${count(by.input)} read, ${count(by.output)} written`]),
+            ["whole history", count(cost.price_whole), `its price without pagein: ${count(cost.net)} saved`],
+          ]}
+        />`}<//>
         <${Sums} sent=${sums.sent} held=${sums.held} />
         <${List}
           label="Cost by request"
