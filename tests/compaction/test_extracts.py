@@ -9,7 +9,7 @@ from pagein.context.compaction.base import actions
 from pagein.context.compaction.floor import floor
 from pagein.context.salience.extract import NAMES_MAX_SHARE, select_lines
 from pagein.context.salience.tracker import SalienceTracker
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.events.identifiers import format_call
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory

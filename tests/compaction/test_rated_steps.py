@@ -8,7 +8,7 @@ from test_relevance import BAKE, BUDGET, DOCK, about, full_view, whole
 
 from pagein import AgentMemory, TaskStep
 from pagein.context.compaction.policies.relevance import Relevance
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.memory import ModelRater
 from pagein.models import ModelResponse, ModelUnavailable
 from pagein.tokens import Budget

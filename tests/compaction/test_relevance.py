@@ -5,7 +5,7 @@ import math
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.policies.relevance import Relevance
 from pagein.context.compaction.step_scores import word_relevance
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, PlanningStep, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens import Budget

@@ -14,7 +14,7 @@ from pagein.context.compaction.registry import POLICIES
 from pagein.context.salience.extract import select_lines
 from pagein.context.salience.series import find_series
 from pagein.context.salience.tracker import SalienceTracker
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.events.entries import Compaction, Replacement, Stub
 from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall
 from pagein.testing.promises import fold_entries

@@ -8,7 +8,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.policies.relevance import Relevance
 from pagein.context.compaction.policies.tiers import Tiers
 from pagein.context.compaction.step_scores import select_best
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.policies import PolicyTests

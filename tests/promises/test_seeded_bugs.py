@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RULE_MARKER, rule, run_state_machine_as_test
 
 from pagein.context.compaction.policies.window import Window
+from pagein.context.view import body as view_body
 from pagein.context.view import cuts, fold, layout
 from pagein.errors import ConfigurationError, LogErased, LogUnreadable
 from pagein.events.entries import Compaction
@@ -17,7 +18,7 @@ from pagein.events.protocol import with_observations
 from pagein.events.steps import ActionStep
 from pagein.log import branch_log as branching
 from pagein.memory import _effects as effects
-from pagein.memory import tools
+from pagein.memory import snapshots, tools
 from pagein.memory.host_memory import take_turn
 from pagein.memory.operations import compact, load, pins
 from pagein.memory.operations import view as views
@@ -73,7 +74,7 @@ def a_summary_stands_at_the_end(patch):
 
 
 def a_pin_leaves_with_what_stands_around_it(patch):
-    patch.setattr(fold, "is_kept", lambda entry: False)
+    patch.setattr(view_body, "is_permanent", lambda entry: False)
 
 
 def a_reused_call_id_goes_out_twice(patch):
@@ -89,7 +90,7 @@ def a_late_result_rewrites_the_past(patch):
 
     def wrong(self, position, body):
         if body.late and body.action >= 0:
-            run = self._body.run
+            run = self.body.run
             at = bisect_left(run, body.action, key=lambda entry: entry.first)
             if at < len(run) and isinstance(run[at].item, ActionStep) and run[at].first == body.action:
                 old = run[at]
@@ -131,7 +132,7 @@ def a_summary_speaks_as_the_system(patch):
             return (Message("system", messages[0].content),)
         return messages
 
-    patch.setattr(fold, "messages_of", wrong)
+    patch.setattr(layout, "messages_of", wrong)
 
 
 def a_pin_is_kept_in_mind_although_the_disk_was_full(patch):
@@ -157,12 +158,12 @@ def each_request_begins_with_the_time(patch):
 
 
 def a_snapshot_forgets_an_id(patch):
-    whole = fold.Fold.from_state.__func__
+    whole = snapshots.restore_fold
 
-    def wrong(cls, counter, state, recorded):
-        return whole(cls, counter, state | {"used": state["used"][1:]}, recorded)
+    def wrong(counter, state, recorded):
+        return whole(counter, state | {"used": state["used"][1:]}, recorded)
 
-    patch.setattr(fold.Fold, "from_state", classmethod(wrong))
+    patch.setattr(snapshots, "restore_fold", wrong)
 
 
 def a_snapshot_is_taken_although_an_undo_came(patch):

@@ -3,8 +3,9 @@
 import pytest
 
 from pagein.context.compaction.policies.window import Window
+from pagein.context.view.body import preview
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import Fold, preview
+from pagein.context.view.fold import Fold
 from pagein.context.view.layout import CONTINUE, EARLIER, as_data, wire_ids, with_stubs
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin

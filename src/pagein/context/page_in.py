@@ -22,9 +22,8 @@ from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
 from pagein.context.salience.tracker import focus_on
 from pagein.context.talk import is_speech, is_talk, speech_share
-from pagein.context.view.fold import make_entry
-from pagein.context.view.layout import ContextBlock, messages_of
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
+from pagein.context.view.view import View
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.quoting import quote_lines, unquote_lines

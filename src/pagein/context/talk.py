@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pagein.context.compaction.base import newest_user_position
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.steps import ActionStep, FinalAnswerStep, SummaryStep, TaskStep
 
 TALK_SHARE = 0.5

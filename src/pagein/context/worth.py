@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagein.context.compaction.base import Plan
-from pagein.context.view.fold import preview
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.body import preview
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.tokens.prices import Prices
 
 NEED_WORTH = 1_150

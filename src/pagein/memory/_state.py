@@ -15,7 +15,8 @@ from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import PageIn, VisibleContentCache
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.fold import Fold
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak

@@ -10,7 +10,7 @@ from pagein.context.view.layout import ContextBlock
 from pagein.events.entries import EDIT, REMOVAL
 
 if TYPE_CHECKING:
-    from pagein.context.view.view import ViewEntry
+    from pagein.context.view.layout import ViewEntry
     from pagein.events.callbacks import BreakCause
     from pagein.memory.requests import RequestRecord
 

@@ -18,7 +18,7 @@ from typing import Any
 from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import PageIn, restore_entry
 from pagein.context.page_in_sources import BlockKind, BlockSource
-from pagein.context.view.fold import Fold, delta_decode, delta_encode
+from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, required_positions, restore_fold
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
 from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
@@ -67,7 +67,7 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
     from pagein.summaries.records import encode_record  # noqa: PLC0415 - loads where a snapshot is made
 
     value = {
-        "fold": log.fold.to_state(),
+        "fold": fold_to_state(log.fold),
         "heard": b64encode(b"".join(log.fingerprints)).decode(),
         "heard_at": delta_encode(log.fingerprint_positions),
         "recorded": [[record.first, encode_record(record)] for record in log.summaries],
@@ -92,14 +92,14 @@ def decode_body(body: bytes) -> Mapping[str, Any]:
 
 def needed_positions(value: Mapping[str, Any]) -> frozenset[int]:
     """The positions of the entries that ``restore`` needs. Raises one of ``RESTORE_ERRORS``."""
-    return Fold.required_positions(value["fold"])
+    return required_positions(value["fold"])
 
 
 def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> RestoredSnapshot:
     """Rebuild the state from a snapshot and the entries it needs. Raises one of ``RESTORE_ERRORS``."""
     from pagein.summaries.records import decode_record  # noqa: PLC0415 - loads where a snapshot is read
 
-    fold = Fold.from_state(counter, value["fold"], bodies)
+    fold = restore_fold(counter, value["fold"], bodies)
     fold.counter.add_counts(value["ends"])
     for keys, tokens, *block in value["blocks"]:
         fold.ledger_blocks[tuple(map(tuple, keys)), tokens] = LedgerBlock(*block)

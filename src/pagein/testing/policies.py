@@ -20,8 +20,8 @@ import pytest
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.base import Plan, Policy, newest_user_position
 from pagein.context.salience.tracker import SalienceTracker
+from pagein.context.view.body import is_permanent, preview
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.layout import is_thinking
 from pagein.context.view.view import View
 from pagein.errors import PageinError
@@ -187,7 +187,7 @@ class PolicyTests:
         for view, _, plan in self.plans(policy):
             after = apply_plan(view, plan)
             newest = newest_user_position(view)
-            stay = [entry.item for entry in view.entries if is_kept(entry) or entry.first == newest]
+            stay = [entry.item for entry in view.entries if is_permanent(entry) or entry.first == newest]
             items_after = [] if after is None else [entry.item for entry in after.entries]
             assert after is None or [item for item in stay if item not in items_after] == []
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from pagein._common.surrogates import replace_surrogates
 from pagein.context.ledger.block import with_ledger
 from pagein.context.view.fold import Fold, undone_positions
-from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock, ViewEntry
+from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.entries import Compaction, Observed, Pin
 from pagein.events.messages import Message

@@ -14,9 +14,10 @@ from pagein.context.compaction.policies.chat import FoldUsers
 from pagein.context.compaction.policies.mask import mask_stubs
 from pagein.context.compaction.repeats import fold_repeats
 from pagein.context.talk import is_talk
+from pagein.context.view.body import is_permanent, preview
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import is_kept, make_entry, preview
-from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.context.view.layout import ViewEntry, make_entry
+from pagein.context.view.view import View, request_cost
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.events.entries import Observed, Replacement, Stub
 from pagein.events.handles import range_handle
@@ -136,7 +137,7 @@ def _split_around(view: View, by: Replacement, covered: list[ViewEntry]) -> list
     parts = [
         replace(by, first=first, last=last)
         for first, last in zip(bounds[::2], bounds[1::2], strict=True)
-        if any(first <= entry.first < last and not is_kept(entry) for entry in covered)
+        if any(first <= entry.first < last and not is_permanent(entry) for entry in covered)
     ]
     lines = (f"Out of view: {range_handle(part.first, part.last)}." for part in parts[:-1])
     older = (replace(part, summary=line, record="") for part, line in zip(parts, lines, strict=False))

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from pagein.context.compaction.abridge import abridge
 from pagein.context.compaction.base import iter_observations
-from pagein.context.view.layout import without_thinking
-from pagein.context.view.view import ViewEntry
+from pagein.context.view.layout import ViewEntry, without_thinking
 from pagein.events.entries import Observed, Replacement, Stub, Tier
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import ActionStep, Content, FinalAnswerStep, Image, PlanningStep, TaskStep, as_parts, as_text

@@ -10,9 +10,10 @@ from itertools import groupby
 from pagein.context.compaction.base import actions, newest_user_position
 from pagein.context.salience.extract import Extract, select_lines
 from pagein.context.talk import is_speech, is_talk
+from pagein.context.view.body import is_permanent
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import is_kept
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.handles import range_handle, step_handle
 from pagein.events.identifiers import argument_text, format_call
@@ -50,7 +51,7 @@ def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
     stretch: list[ViewEntry] = []
     protected = protected_positions(view)
     for entry in view.run:
-        if entry.first >= stop or (is_protected(entry, protected) and not is_kept(entry)):
+        if entry.first >= stop or (is_protected(entry, protected) and not is_permanent(entry)):
             if stretch:
                 yield tuple(stretch)
             stretch = []
@@ -73,7 +74,7 @@ def covered_range(view: View, stretch: tuple[ViewEntry, ...]) -> tuple[int, int]
 def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iterator[Replacement]:
     """Replace each stretch before ``stop`` by the text of ``write(first, last)``; existing summaries stay."""
     for stretch in stretches(view, legal_stop(view, stop)):
-        leaving = [entry for entry in stretch if not is_kept(entry)]
+        leaving = [entry for entry in stretch if not is_permanent(entry)]
         if not leaving or is_summary(tuple(leaving)) or not is_worth_folding(leaving):
             continue
         first, last = covered_range(view, stretch)
@@ -82,7 +83,7 @@ def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iter
 
 def foldable_stretches(view: View, stop: int) -> list[tuple[ViewEntry, ...]]:
     """Return the stretches before ``stop`` that have an entry to remove, oldest first."""
-    return [stretch for stretch in stretches(view, stop) if any(not is_kept(entry) for entry in stretch)]
+    return [stretch for stretch in stretches(view, stop) if any(not is_permanent(entry) for entry in stretch)]
 
 
 def is_summary(stretch: tuple[ViewEntry, ...]) -> bool:
@@ -113,7 +114,7 @@ def protected_positions(view: View) -> frozenset[int]:
     return frozenset(
         entry.first
         for entry in view.entries
-        if is_kept(entry)
+        if is_permanent(entry)
         or entry.first in view.important
         or (isinstance(entry.item, TaskStep) and (not folds_users or entry.first == newest))
     )
@@ -153,7 +154,7 @@ def boundary(view: View, tokens: float) -> int:
 
 def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
-    kept = frozenset(entry.first for entry in view.run if is_kept(entry)) | view.important
+    kept = frozenset(entry.first for entry in view.run if is_permanent(entry)) | view.important
     stays = protected_positions(view) if users else kept
     run = (entry for entry in view.run if entry.first >= stop or is_protected(entry, stays))
     staying = (*view.systems, *view.front, *run)

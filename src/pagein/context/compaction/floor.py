@@ -25,8 +25,8 @@ from pagein.context.compaction.base import (
 )
 from pagein.context.compaction.clips import clip_entry, clip_user_message
 from pagein.context.compaction.episodes import USER_SHARE, fold_before, may_fold_users
+from pagein.context.view.body import is_permanent, preview
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.handles import range_handle
@@ -131,7 +131,7 @@ def _fold_oldest_entries(view: View) -> list[Replacement]:
     if _must_users_stay(view):
         return []
     # Pins at the start of the run stay: a fold of pins alone would replace nothing.
-    first = next((entry.first for entry in view.run if not is_kept(entry)), view.head)
+    first = next((entry.first for entry in view.run if not is_permanent(entry)), view.head)
     bounds = [position for position in cuts(view) if first <= position <= newest_user_position(view)]
     if len(bounds) < 2:
         return []

@@ -11,7 +11,7 @@ from pagein.context.compaction.policies.mask import Mask
 from pagein.context.compaction.policies.projection import Projection
 from pagein.context.compaction.policies.reasoning import DropReasoning
 from pagein.context.compaction.policies.users import ClipUsers
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.context.view.view import View
 from pagein.tokens import Budget
 

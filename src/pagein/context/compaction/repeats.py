@@ -17,7 +17,8 @@ from pagein.context.compaction.base import iter_observations
 from pagein.context.compaction.policies.mask import MASK_MIN_CHARS, masked_line
 from pagein.context.salience.lines import LineParser
 from pagein.context.tool_rules import Tools
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement, Stub
 from pagein.events.handles import observation_handle
 from pagein.events.quoting import MARK

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from pagein.context.compaction.base import actions, newest_user_position
 from pagein.context.compaction.episodes import may_fold_users, protected_positions
 from pagein.context.salience.lines import stem
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.identifiers import argument_text, identifiers, words
 from pagein.events.steps import FinalAnswerStep, as_text
 

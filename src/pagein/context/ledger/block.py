@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.compaction.episodes import protected_positions
-from pagein.context.view.fold import make_entry
-from pagein.context.view.layout import ContextBlock, messages_of
-from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
+from pagein.context.view.view import View, request_cost
 from pagein.events.entries import Pin
 from pagein.events.steps import SummaryStep
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pagein.context.view.layout import is_thinking
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry, is_thinking
+from pagein.context.view.view import View
 from pagein.events.protocol import open_calls
 from pagein.events.steps import ActionStep, TaskStep, as_parts
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import assert_never
+from typing import Literal, assert_never
 
 from pagein.errors import LogUnreadable
 from pagein.events import steps
-from pagein.events.entries import Observed, Pin, Stub
+from pagein.events.entries import Observed, Pin, Stub, Tier
+from pagein.events.handles import range_handle
 from pagein.events.messages import Message
 from pagein.events.quoting import escape_frames, escape_parts, quote_lines
+from pagein.tokens import TokenCounter
+from pagein.tokens.counter import message_tokens
 
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
 
@@ -36,6 +39,35 @@ class ContextBlock:
 
 Item = steps.Step | Pin | Observed | ContextBlock
 """An item of a view: a step, a pin, an observation too late to stand behind its call, or a context block."""
+
+
+EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts", "ledger"] | Tier
+"""The tier of a view entry: how it came into the view, or which step of compaction replaced it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewEntry:
+    """An entry of a view: the item shown for positions ``[first, last)``, its cost in tokens, and the reason."""
+
+    first: int
+    last: int
+    item: Item
+    tier: EntryTier
+    why: str
+    messages: tuple[Message, ...]
+    tokens: int
+    ids: tuple[str, ...] = ()
+    stubs: tuple[Stub, ...] = ()
+
+    @property
+    def handle(self) -> str:
+        """The handle of the original."""
+        return range_handle(self.first, self.last)
+
+    @property
+    def shows_failures(self) -> bool:
+        """True for the block of what failed in steps out of view."""
+        return isinstance(self.item, ContextBlock) and self.item.kind == "failed"
 
 
 def as_data(tag: str, text: str, **attributes: str) -> str:
@@ -222,3 +254,21 @@ def without_thinking(content: steps.Content | None) -> steps.Content | None:
     if content is None or isinstance(content, str):
         return content
     return tuple(part for part in content if not is_thinking(part)) or None
+
+
+def make_entry(
+    item: Item,
+    first: int,
+    last: int,
+    counter: TokenCounter,
+    *,
+    tier: EntryTier,
+    why: str,
+    ids: tuple[str, ...] = (),
+    stubs: tuple[Stub, ...] = (),
+) -> ViewEntry:
+    """Build the view entry of an item: stubs in place, messages rendered, tokens counted."""
+    stubbed = with_stubs(item, stubs)
+    messages = messages_of(stubbed, ids, late_system=tier == "note")
+    tokens = sum(message_tokens(message, counter) for message in messages)
+    return ViewEntry(first, last, stubbed, tier, why, messages, tokens, ids, stubs)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.tool_rules import NO_RULES, Tools
-from pagein.context.view.layout import ContextBlock, Item, lay_out, missing_ending, missing_opening
-from pagein.events.entries import Stub, Tier
-from pagein.events.handles import range_handle
+from pagein.context.view.layout import ViewEntry, lay_out, missing_ending, missing_opening
 from pagein.events.messages import Message
 from pagein.events.steps import SummaryStep
 from pagein.tokens import TokenCounter
@@ -20,34 +18,6 @@ from pagein.tokens.counter import request_tokens
 if TYPE_CHECKING:
     from pagein.context.costs import RunCost
     from pagein.models.writer_account import WriterReport
-
-EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts", "ledger"] | Tier
-"""The tier of a view entry: how it came into the view, or which step of compaction replaced it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewEntry:
-    """An entry of a view: the item shown for positions ``[first, last)``, its cost in tokens, and the reason."""
-
-    first: int
-    last: int
-    item: Item
-    tier: EntryTier
-    why: str
-    messages: tuple[Message, ...]
-    tokens: int
-    ids: tuple[str, ...] = ()
-    stubs: tuple[Stub, ...] = ()
-
-    @property
-    def handle(self) -> str:
-        """The handle of the original."""
-        return range_handle(self.first, self.last)
-
-    @property
-    def shows_failures(self) -> bool:
-        """True for the block of what failed in steps out of view."""
-        return isinstance(self.item, ContextBlock) and self.item.kind == "failed"
 
 
 @dataclass(frozen=True, slots=True)

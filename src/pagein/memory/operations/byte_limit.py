@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pagein.context.compaction.apply import plan_to_fit
 from pagein.context.compaction.base import Plan
-from pagein.context.view.fold import preview
-from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.context.view.body import preview
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View, request_cost
 from pagein.errors import OverBudget
 from pagein.memory._effects import Flow
 from pagein.memory._state import RunState

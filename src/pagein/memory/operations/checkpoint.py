@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pagein.context.compaction.episodes import FOLD_MIN_TOKENS, foldable_stretches, legal_stop
-from pagein.context.view.fold import is_kept, preview
-from pagein.context.view.view import ViewEntry
+from pagein.context.view.body import is_permanent, preview
+from pagein.context.view.layout import ViewEntry
 from pagein.events.entries import Compaction, Observed
 from pagein.events.handles import range_handle
 from pagein.events.protocol import unknown_observation
@@ -127,7 +127,7 @@ def start_fresh(run: RunState, checkpoint: CheckpointInfo) -> Flow[Compaction | 
 
 
 def _tokens(stretch: Iterable[ViewEntry]) -> int:
-    return sum(entry.tokens for entry in stretch if not is_kept(entry))
+    return sum(entry.tokens for entry in stretch if not is_permanent(entry))
 
 
 def render_checkpoint(checkpoint: CheckpointInfo, max_tokens: int, counter: TokenCounter, handle: str) -> str:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
 from pagein.context.compaction.episodes import covered_range
-from pagein.context.view.fold import is_kept, preview
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.body import is_permanent, preview
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.errors import LogUnreadable, NothingToUndo
 from pagein.events.entries import CLEARED, Compaction, Replacement, RetentionScore, Undo
 from pagein.events.handles import range_handle
@@ -64,7 +65,7 @@ def clear_view(run: RunState) -> Flow[Compaction | None]:
     view = run.current_view()
     waiting = min((call.action for call in run.fold.open.values()), default=view.head)
     leaving = tuple(entry for entry in view.run if entry.first < waiting)
-    if all(map(is_kept, leaving)):
+    if all(map(is_permanent, leaving)):
         return None
     return (yield from append_plan(run, view, (handle_line(view, leaving),), CLEARED, "the view was cleared"))
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pagein.context.compaction.base import newest_user_position
-from pagein.context.view.fold import is_kept, preview
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.body import is_permanent, preview
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.errors import ProtocolError, UnknownHandle
 from pagein.events.entries import EDIT, REMOVAL, Compaction, Observed, Replacement, Slot, Stub
 from pagein.events.handles import Handle, parse_handle
@@ -54,7 +55,7 @@ def _find_entry(run: RunState, view: View, text: str) -> tuple[Handle, ViewEntry
     entry = entries[0]
     if isinstance(entry.item, SummaryStep):
         raise ProtocolError(f"{text} left the view, it is behind {entry.handle}: undo() that, or erase it for good")
-    if is_kept(entry):
+    if is_permanent(entry):
         raise ProtocolError(f"{text} is no step: a prompt is recorded anew, a pin is taken back by unpin()")
     return handle, entry
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagein.context.view.fold import make_entry
-from pagein.context.view.layout import ContextBlock
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
+from pagein.context.view.view import View
 from pagein.events.entries import Body, FactsShown
 from pagein.events.steps import ActionStep, FinalAnswerStep
 from pagein.memory._effects import Append, Call, Flow

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pagein.context.compaction.apply import filter_view
-from pagein.context.view.fold import make_entry, preview
-from pagein.context.view.layout import wire_ids
-from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.context.view.body import preview
+from pagein.context.view.layout import ViewEntry, make_entry, wire_ids
+from pagein.context.view.view import View, request_cost
 from pagein.errors import OverBudget
 from pagein.events.entries import Observed
 from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep

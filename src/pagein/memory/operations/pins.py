@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from pagein.context.compaction.apply import plan_floor
-from pagein.context.view.fold import make_entry
+from pagein.context.view.layout import make_entry
 from pagein.errors import ConfigurationError, OverBudget, UnknownHandle
 from pagein.events.entries import Importance, Mark, Pin, Unpin
 from pagein.events.handles import parse_handle, step_handle

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pagein.context.compaction.registry import policy_named
 from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, RecalledTurn
 from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum, tracked_by_order
-from pagein.context.view.fold import Fold, make_entry, undone_positions
-from pagein.context.view.layout import ContextBlock
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.fold import Fold, undone_positions
+from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
+from pagein.context.view.view import View
 from pagein.errors import PageinError
 from pagein.events.entries import Erased
 from pagein.events.quoting import quote_lines

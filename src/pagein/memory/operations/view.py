@@ -10,8 +10,9 @@ from pagein.context.compaction.apply import plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import is_user_turn, question_room
-from pagein.context.view.fold import preview
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.body import preview
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.context.worth import pays_sooner, pays_where_lapsed
 from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from pagein.backends.base import Store
 from pagein.backends.open import open_store
 from pagein.context.costs import RunCost
-from pagein.context.view.layout import ContextBlock
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ContextBlock, ViewEntry
+from pagein.context.view.view import View
 from pagein.errors import PageinError
 from pagein.events.entries import Compaction, Erased
 from pagein.events.handles import parse_handle, range_handle, step_handle

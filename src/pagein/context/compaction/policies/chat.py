@@ -9,7 +9,7 @@ from pagein._common.validation import POSITIVE_SHARE
 from pagein.context.compaction.base import Plan, earlier_user_entries, make_plan, newest_user_position
 from pagein.context.compaction.episodes import is_summary, legal_stop, may_fold_users, summarize_stretch, visible_texts
 from pagein.context.talk import is_talk
-from pagein.context.view.fold import is_kept
+from pagein.context.view.body import is_permanent
 from pagein.context.view.view import View
 from pagein.events.handles import step_handle
 from pagein.tokens import Budget
@@ -36,7 +36,7 @@ class FoldUsers:
             return None
         stop = legal_stop(view, self._start_of_newest(view))
         oldest = tuple(entry for entry in view.run if entry.first < stop)
-        if not oldest or all(map(is_kept, oldest)) or is_summary(oldest):
+        if not oldest or all(map(is_permanent, oldest)) or is_summary(oldest):
             return None
         visible = visible_texts(view, stop, users=False)
         summary = summarize_stretch(view, oldest, int(view.limit * self.extract), visible, own=True)

@@ -11,7 +11,7 @@ from pagein._common.validation import POSITIVE_SHARE
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.clips import clip_entry, clip_own_words, content_tokens
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.handles import step_handle

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pagein._common.validation import COUNT
 from pagein.context.compaction.base import Plan, actions, is_stubbed, iter_observations, make_plan
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement, Stub
 from pagein.events.handles import observation_handle
 from pagein.events.steps import as_text

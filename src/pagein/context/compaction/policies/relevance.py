@@ -13,7 +13,8 @@ from typing import Annotated
 from pagein._common.validation import COUNT, POSITIVE_SHARE
 from pagein.context.compaction import episodes, step_scores
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from pagein._common.validation import POSITIVE_TOKENS
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, make_plan, newest_user_position
-from pagein.context.view.fold import preview
+from pagein.context.view.body import preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget

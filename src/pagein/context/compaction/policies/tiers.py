@@ -21,7 +21,8 @@ from pagein.context.compaction.episodes import (
     visible_texts,
 )
 from pagein.context.talk import is_talk
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.steps import SummaryStep
 from pagein.tokens import Budget
