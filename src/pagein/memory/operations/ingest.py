@@ -9,35 +9,23 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pagein.errors import FormatError
-from pagein.events.handles import range_handle, step_handle
-from pagein.events.protocol import (
-    MODEL_PREFIX,
-    RESULT_PREFIX,
-    SYSTEM_PREFIX,
-    USER_PREFIX,
-    as_current_prompt,
-    fingerprint,
-    is_same_item,
-)
+from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
 from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Format, Item
-from pagein.formats.raw_messages import RawRequest, is_system, split_request
+from pagein.formats.raw_messages import RawRequest, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
-from pagein.memory.operations.lineage import Alignment, Return, align, find_return
+from pagein.memory.operations.lineage import Alignment, Chain, Return, align, find_return
+from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 if TYPE_CHECKING:
     from pagein.memory.requests import RequestRecord
-
-_EXCERPT_CHARS = 60
 
 _NUMBER = re.compile(r"\d+")
 
@@ -101,23 +89,18 @@ def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> 
 
 @dataclass(slots=True)
 class _ListReader:
-    """One list beside one run."""
+    """One list beside one run: which of the list's items are new."""
 
     request: RawRequest
     run: RunState
     whole: bool | None
-    hashes: list[tuple[int, bytes]] = field(default_factory=list)
+    hashes: list[tuple[int, bytes]] = field(init=False)
     """For each message that is no system prompt: its number, and the hash of the list up to it."""
-    places: list[int] = field(default_factory=list)
-    """Of the run's fingerprints, the numbers of those that are no system prompts'."""
+    chain: Chain = field(init=False)
+    """What the run recorded, once ``select`` compares the list with it."""
     notes: list[str] = field(default_factory=list)
-    listed: set[int] = field(default_factory=set)
-    systems: Sequence[tuple[int, SystemPromptStep]] = ()
-    prompts: Counter[bytes] = field(default_factory=Counter)
-    """The system prompts that are new, and the fingerprints of all in the list."""
-    start: int = 0
-    items: Sequence[Item] = ()
-    """The items that were parsed, from the message ``start`` on."""
+    listed: frozenset[int] = frozenset()
+    """See ``Selection.listed``."""
 
     def __post_init__(self) -> None:
         self.hashes = self.request.list_hashes()
@@ -142,22 +125,26 @@ class _ListReader:
 
     def select(self) -> Selection:
         """Select what is behind the longest list that is known, else what the log does not have."""
-        listed = islice(enumerate(self.log.fingerprints), self.log.list_start, None)
-        self.places = [number for number, mark in listed if not mark.startswith(SYSTEM_PREFIX)]
-        self.systems = self._find_new_systems()
-        selection, known = None, self._longest_known()
-        if known is not None:
+        self.chain = Chain(self.log, self.state.unlisted)
+        systems = ListedSystems.of(self.request, self.run)
+        selection: Selection | None = None
+        if (known := self._longest_known()) is not None:
             count, earlier = known
-            self.start = self.hashes[count - 1][0] + 1
-            self.items = self.request.parse(self.start)
-            selection = self._select_behind(earlier, self.items)
+            start = self.hashes[count - 1][0] + 1
+            items = self.request.parse(start)
+            selection = self._select_behind(earlier, _without_systems(items))
         if selection is None:
-            self.start, self.items = 0, self.request.parse()
-            selection = self._select_by_content(_without_systems(self.items))
+            start, items = 0, self.request.parse()
+            selection = self._select_by_content(_without_systems(items))
         chosen = {id(item) for item in selection.items}
-        selection = self._with_systems(selection)
-        first = next((at for at, item in enumerate(self.items) if id(item) in chosen), len(self.items))
-        return replace(selection, items=self._with_recorded_ids(self.items[:first], selection.items))
+        first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
+        new, notes = systems.merge_into(selection, items, start)
+        return replace(
+            selection,
+            items=self._with_recorded_ids(items[:first], new),
+            notes=(*self.notes, *notes),
+            listed=self.listed,
+        )
 
     def _with_recorded_ids(self, known: Sequence[Item], new: Sequence[Item]) -> Sequence[Item]:
         """The new items, with results of recorded calls under the ids that the log has: some clients make new ids."""
@@ -195,20 +182,19 @@ class _ListReader:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
         return not marks.isdisjoint(self.log.fingerprints)
 
-    def _select_behind(self, known: KnownList, items: Sequence[Item]) -> Selection | None:
+    def _select_behind(self, known: KnownList, items: list[Item]) -> Selection | None:
         """Select among the items behind a known list; None where it does not tell what they are."""
-        items = _without_systems(items)
-        first = bisect_left(self.places, known.place)
+        first = self.chain.place_of(known.place)
         marks = [fingerprint(item) for item in items]
         alignment = self._align(marks, first)
         at, reached = alignment.at, first + alignment.reached
         if at == len(items) and not alignment.late:
-            is_end = reached == len(self.places) or self._lacks_nothing(reached)
+            is_end = self.chain.is_all_listed(reached)
             if self.habit == "news" and not known.is_request:
                 return None
             self._note_nothing_new(items, is_end=is_end, reached=reached)
-            return self._selection((), place=None if is_end or known.is_request else self.places[reached])
-        if reached == len(self.places) or self._lacks_nothing(reached):
+            return self._selection((), place=None if is_end or known.is_request else self.chain.numbers[reached])
+        if self.chain.is_all_listed(reached):
             return self._selection([items[number] for number in alignment.late] + items[at:])
         if not known.is_request and self.habit != "whole":
             return None
@@ -217,13 +203,13 @@ class _ListReader:
     def _content_reach(self) -> int:
         """The number of items of the chain that the list has by content, from the beginning on."""
         items = _without_systems(self.request.parse())
-        return align([fingerprint(item) for item in items], self._chain(0), self._skippable(0)).reached
+        return align([fingerprint(item) for item in items], self.chain.marks(), self.chain.skippable()).reached
 
     # By content
 
     def _select_by_content(self, items: Sequence[Item]) -> Selection:
         """Select the items that the log does not have."""
-        chain = self._chain(0)
+        chain = self.chain.marks()
         if not items or not chain:
             return self._selection(items, habit=self.state.habit)
         marks = [fingerprint(item) for item in items]
@@ -231,7 +217,7 @@ class _ListReader:
             return self._select_lone(items, marks[0], chain)
         alignment = self._align(marks, 0)
         at, reached = alignment.at, alignment.reached
-        if at and (reached == len(chain) or self._lacks_nothing(reached)):
+        if at and self.chain.is_all_listed(reached):
             new = [items[number] for number in alignment.late] + list(items[at:])
             if not new:
                 self._note_nothing_new(items, is_end=True, reached=reached)
@@ -242,7 +228,7 @@ class _ListReader:
             return self._all_new(items)
         if at == len(items):
             self._note_nothing_new(items, is_end=False, reached=reached)
-            return self._selection((), place=self.places[reached] if self.habit == "whole" else None)
+            return self._selection((), place=self.chain.numbers[reached] if self.habit == "whole" else None)
         return self._select_apart(items, marks, chain, alignment)
 
     def _select_apart(
@@ -274,7 +260,7 @@ class _ListReader:
             if self.whole:
                 raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
             return self._selection(items, habit=self.state.habit, is_loose=True)
-        handle = step_handle(self.log.fingerprint_positions[self.places[0]])
+        handle = self.chain.handle(0, 1)
         is_in_work = not chain[-1].startswith(MODEL_PREFIX)
         has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
         is_seed = self.state.is_untouched and (is_in_work or has_system)
@@ -282,7 +268,7 @@ class _ListReader:
             self._note_nothing_new(items, is_end=True)
             return self._selection(())
         if self.state.is_untouched:
-            self.notes.append(f"{_excerpt(items[0])} says the same as {handle} and was recorded again")
+            self.notes.append(f"{excerpt(items[0])} says the same as {handle} and was recorded again")
         return self._selection(items, habit=self.state.habit, is_loose=True)
 
     def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
@@ -292,9 +278,9 @@ class _ListReader:
         if unknown and len(unknown) >= replaced:
             return self._edit(items[alignment.at :], alignment.reached)
         if replaced:
-            handle = self._range(alignment.reached, back.chain)
+            handle = self.chain.handle(alignment.reached, back.chain)
             for item in unknown:
-                self.notes.append(f"{_excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
+                self.notes.append(f"{excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
             if not unknown and self.habit != "whole":
                 self.notes.append(f"the list lacks {handle}, which was recorded")
         new = [items[number] for number in back.late] + list(items[back.last :])
@@ -304,7 +290,7 @@ class _ListReader:
         """True for the run's own list whose first message alone was changed: some clients keep a clock in it."""
         if not (marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)):
             return False
-        rest = align(marks[1:], chain[1:], {place - 1 for place in self._skippable(0)})
+        rest = align(marks[1:], chain[1:], {place - 1 for place in self.chain.skippable()})
         shared = rest.reached
         if shared < len(chain) - 1:
             return False
@@ -312,7 +298,7 @@ class _ListReader:
             return True
         if not shared and not marks[1].startswith(MODEL_PREFIX):
             return False
-        position = self.log.fingerprint_positions[self.places[0]]
+        position = self.log.fingerprint_positions[self.chain.numbers[0]]
         known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
         return isinstance(known, TaskStep) and _is_respelled(as_text(known.content), as_text(items[0].content))
 
@@ -325,7 +311,7 @@ class _ListReader:
         if is_same_kind or not self.state.is_untouched:
             return self._edit(items[at:], reached)
         # After a restart: the list lacks what was recorded behind it, and goes on.
-        self.notes.append(f"the list lacks {self._range(reached, len(chain))}, which was recorded")
+        self.notes.append(f"the list lacks {self.chain.handle(reached, len(chain))}, which was recorded")
         return self._selection(items[at:])
 
     def _select_behind_gaps(
@@ -333,15 +319,15 @@ class _ListReader:
     ) -> Selection | None:
         """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
         lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
-        rest = align(marks, chain, lost | self._skippable(0))
+        rest = align(marks, chain, lost | self.chain.skippable())
         if rest.at < len(items) and rest.reached < len(chain):
             return None
-        self.notes.append(f"the list lacks some of {self._range(reached, len(chain))}, which was recorded")
+        self.notes.append(f"the list lacks some of {self.chain.handle(reached, len(chain))}, which was recorded")
         return self._selection([items[number] for number in rest.late] + list(items[rest.at :]))
 
     def _edit(self, items: Sequence[Item], reached: int) -> Selection:
         """Go on with a branch from the place where the list leaves the chain."""
-        place = self.places[reached]
+        place = self.chain.numbers[reached]
         fork_at = self.log.fingerprint_positions[place]
         return replace(self._selection(items), fork_at=fork_at, place=place)
 
@@ -364,96 +350,21 @@ class _ListReader:
             return length >= (_CERTAIN_ITEMS - 1 if is_cut else _CERTAIN_ITEMS)
         return is_certain and (length > 1 or self.habit == "whole")
 
-    # System prompts stand outside the chain
-
-    def _find_new_systems(self) -> list[tuple[int, SystemPromptStep]]:
-        """The system prompts that were not recorded, each with the number of its message; -1 beside the messages."""
-        hashes, marks = self.request.hashes(), self.state.system_marks
-        beside = [item for item in self.request.parse_system() if isinstance(item, SystemPromptStep)]
-        prompts = [(fingerprint(item), -1) for item in beside]
-        for number, row in enumerate(self.request.rows):
-            if is_system(row):
-                if hashes[number] not in marks:
-                    marks[hashes[number]] = fingerprint(self.request.parse(number, number + 1)[0])
-                prompts.append((marks[hashes[number]], number))
-        self.prompts = Counter(mark for mark, _ in prompts)
-        unknown = self.prompts - Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
-        new: list[tuple[int, SystemPromptStep]] = []
-        for mark, number in reversed(prompts):
-            if unknown[mark] > 0:
-                unknown[mark] -= 1
-                step = beside[0] if number < 0 else self.request.parse(number, number + 1)[0]
-                if isinstance(step, SystemPromptStep):
-                    new.append((number, step))
-        return new[::-1]
-
-    def _with_systems(self, selection: Selection) -> Selection:
-        """Add the new system prompts: those behind the known messages in their place, others before all that is new."""
-        first = self.hashes[0][0] if self.hashes else len(self.request.rows)
-        is_whole_list = selection.habit == "whole" and not selection.is_loose and bool(self.hashes)
-        before: list[Item] = []
-        behind = Counter[bytes]()
-        for number, step in self.systems:
-            if number < first and is_whole_list:
-                before.append(self._as_current(step))
-            elif number < self.start:
-                before.append(step)
-            else:
-                behind[fingerprint(step)] += 1
-        chosen = {id(item) for item in selection.items}
-        ordered: list[Item] = []
-        for item in reversed(self.items):
-            if isinstance(item, SystemPromptStep) and behind[mark := fingerprint(item)] > 0:
-                behind[mark] -= 1
-                ordered.append(item)
-            elif id(item) in chosen:
-                ordered.append(item)
-        before += [step for number, step in self.systems if behind[fingerprint(step)] > 0 and number >= self.start]
-        items = (*before, *reversed(ordered)) if self.systems else selection.items
-        return replace(selection, items=items, notes=tuple(self.notes), listed=frozenset(self.listed))
-
-    def _as_current(self, step: SystemPromptStep) -> SystemPromptStep:
-        """A system prompt at the beginning of a whole list, in the place of those that are no longer there."""
-        positions = self.run.fold.system_positions
-        marks = (self.log.fingerprints[self.log.count_fingerprints(position)] for position in positions)
-        replaced = [position for position, mark in zip(positions, marks, strict=True) if not self.prompts[mark]]
-        place = f"in the place of {', '.join(map(step_handle, replaced))}" if replaced else "beside those before"
-        self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands {place}")
-        return as_current_prompt(step, replaced)
-
-    # Chain, handles, notes
-
-    def _chain(self, first: int) -> list[bytes]:
-        return [self.log.fingerprints[place] for place in self.places[first:]]
-
     def _align(self, marks: Sequence[bytes], first: int) -> Alignment:
         """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""
-        skippable = self._skippable(first)
-        alignment = align(marks, self._chain(first), skippable)
-        self.listed = {self.places[first + at] for at in skippable if at < alignment.reached}
-        self.listed -= {self.places[first + at] for at in alignment.skipped}
+        skippable, numbers = self.chain.skippable(first), self.chain.numbers[first:]
+        alignment = align(marks, self.chain.marks(first), skippable)
+        reached = {numbers[at] for at in skippable if at < alignment.reached}
+        self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
         return alignment
-
-    def _skippable(self, first: int) -> set[int]:
-        """Of the chain from ``first`` on, what was recorded as steps: an application's list need not have it."""
-        places = enumerate(self.places[first:]) if self.state.unlisted else ()
-        return {number for number, place in places if place in self.state.unlisted}
-
-    def _lacks_nothing(self, reached: int) -> bool:
-        return all(place in self.state.unlisted for place in self.places[reached:])
-
-    def _range(self, first: int, last: int) -> str:
-        positions = self.log.fingerprint_positions
-        start, stop = positions[self.places[first]], positions[self.places[last - 1]] + 1
-        return step_handle(start) if stop - start == 1 else range_handle(start, stop)
 
     def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, reached: int = 1) -> None:
         if not is_end:
-            rest = self._range(reached, len(self.places))
+            rest = self.chain.handle(reached, len(self.chain))
             self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
         # With results in it a list is certainly the same one again.
         elif items and self.whole is None and not any(isinstance(item, Observation) for item in items):
-            last = self._range(reached - 1, reached)
+            last = self.chain.handle(reached - 1, reached)
             self.notes.append(
                 f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
             )
@@ -472,11 +383,6 @@ def _is_respelled(text: str, other: str) -> bool:
     """True where nearly all words of the shorter text are in the other one; numbers, as a clock's, are all the same."""
     one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
     return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))
-
-
-def _excerpt(item: Item) -> str:
-    text = " ".join(as_text(item.content).split())
-    return repr(text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "...")
 
 
 def remember_request(state: TranscriptState, request: RawRequest, place: int, ending: Any) -> None:

@@ -6,13 +6,57 @@ one step may stand in any order.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from pagein.events.protocol import RESULT_PREFIX, is_same_item
+from pagein.events.handles import range_handle, step_handle
+from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, is_same_item
+from pagein.memory._state import FoldedLog
 
 Marks = Sequence[bytes]
+
+
+class Chain:
+    """The chain of a run since its view was cleared. A place counts the items of the chain.
+
+    ``numbers`` are the fingerprints' numbers in the log. ``unlisted`` are the numbers of what was recorded as steps: an
+    application's list need not have it.
+    """
+
+    def __init__(self, log: FoldedLog, unlisted: Collection[int]) -> None:
+        self._log = log
+        self._unlisted = unlisted
+        marks = islice(enumerate(log.fingerprints), log.list_start, None)
+        self.numbers = [number for number, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place_of(self, number: int) -> int:
+        """Return the place of the first item with this number or a later one."""
+        return bisect_left(self.numbers, number)
+
+    def marks(self, first: int = 0) -> list[bytes]:
+        """Return the fingerprints from a place on."""
+        return [self._log.fingerprints[number] for number in self.numbers[first:]]
+
+    def skippable(self, first: int = 0) -> set[int]:
+        """Return the items that a list need not have, counted from the place ``first`` on."""
+        numbers = enumerate(self.numbers[first:]) if self._unlisted else ()
+        return {at for at, number in numbers if number in self._unlisted}
+
+    def is_all_listed(self, reached: int) -> bool:
+        """True for a list that has the chain up to this place and lacks nothing behind it."""
+        return all(number in self._unlisted for number in self.numbers[reached:])
+
+    def handle(self, first: int, last: int) -> str:
+        """Return the handle of the entries at the places ``[first, last)``."""
+        positions = self._log.fingerprint_positions
+        start, stop = positions[self.numbers[first]], positions[self.numbers[last - 1]] + 1
+        return step_handle(start) if stop - start == 1 else range_handle(start, stop)
 
 
 @dataclass(frozen=True, slots=True)
