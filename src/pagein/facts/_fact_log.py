@@ -1,13 +1,18 @@
-"""The log of one owner's facts and the ledger folded from it, written by compare-and-swap."""
+"""The logs of the owners' facts, the ledgers folded from them, and the ranking over all. Written by compare-and-swap."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pagein._common.retry import retry_on_conflict
 from pagein.errors import Conflict, LogErased
 from pagein.events.entries import Body, FactScope
+from pagein.facts.fact import PROCEDURE, Fact, UnknownFact, fact_id, parse_fact_id
 from pagein.facts.ledger import Ledger
+from pagein.facts.owners import Owners
+from pagein.facts.procedures import rank_procedures
+from pagein.facts.ranking import RankedFact, Ranking, Weights
+from pagein.facts.reconcile import removal_reason
 from pagein.log.base import Entry, LogStore, StoredLog
 
 MAX_ATTEMPTS = 16
@@ -76,3 +81,75 @@ class FactLog:
         for entry in entries:
             self.ledger.apply(entry)
         return self.ledger.head > head
+
+
+class FactLogs:
+    """The fact logs of all owners that a session has, and the ranking of their facts. Its caller holds a lock."""
+
+    def __init__(self, store: LogStore, owners: Owners, weights: Weights) -> None:
+        self.owners = owners
+        self._logs = {
+            scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
+        }
+        self._ranking = Ranking(weights)
+        self._procedures: dict[str, Fact] = {}
+
+    def __iter__(self) -> Iterator[FactLog]:
+        return iter(self._logs.values())
+
+    def ledgers(self) -> Iterator[Ledger]:
+        """Yield the ledger of each owner, the narrowest scope first."""
+        return (fact_log.ledger for fact_log in self)
+
+    def of(self, scope: FactScope) -> FactLog:
+        """Return the log of a scope. Raises FactError if the scope has no owner here."""
+        if scope not in self._logs:
+            self.owners.owner(scope)
+        return self._logs[scope]
+
+    def get(self, id: str) -> Fact:
+        """Return the current fact of an id. Raises UnknownFact, with the reason if it was removed."""
+        scope, position = parse_fact_id(id)
+        if scope not in self._logs:
+            raise UnknownFact(id, f"no {scope} is known here")
+        ledger = self._logs[scope].ledger
+        if position not in ledger.facts:
+            raise UnknownFact(id, removal_reason(ledger, position))
+        return ledger.facts[position]
+
+    def find(self, id: str, now: float) -> Fact | None:
+        """Return the fact of an id if it holds now."""
+        try:
+            fact = self.get(id)
+        except UnknownFact:
+            return None
+        return fact if fact.holds(now) else None
+
+    def refresh(self) -> bool:
+        """Fold in the entries of other writers; return True if there were any."""
+        changes = [fact_log.refresh() for fact_log in self]
+        for fact_log in self:
+            self.update_ranking(fact_log)
+        return any(changes)
+
+    def update_ranking(self, fact_log: FactLog) -> None:
+        """Bring the ranking up to date with a log's ledger."""
+        ledger = fact_log.ledger
+        for position in ledger.touched:
+            fact, id = ledger.facts.get(position), fact_id(fact_log.scope, position)
+            self._procedures.pop(id, None)
+            if fact is None:
+                self._ranking.drop(id)
+            elif fact.category == PROCEDURE:
+                self._procedures[id] = fact
+            else:
+                self._ranking.add(fact)
+        ledger.touched.clear()
+
+    def rank(self, context: str, now: float, limit: int) -> tuple[RankedFact, ...]:
+        """Rank the facts but procedures that hold now for a context, best first."""
+        return tuple(self._ranking.rank(context, now=now, limit=limit))
+
+    def rank_procedures(self, tasks: Sequence[str], now: float) -> tuple[RankedFact, ...]:
+        """Rank the procedures that hold now by their likeness to the tasks, best first."""
+        return rank_procedures([fact for fact in self._procedures.values() if fact.holds(now)], tasks)

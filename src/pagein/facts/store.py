@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.view.view import OutOfView
@@ -14,11 +13,11 @@ from pagein.errors import LogError, PageinError
 from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactsUsed, Source
 from pagein.events.steps import Step
 from pagein.facts import procedures
-from pagein.facts._fact_log import FactLog
-from pagein.facts.block import Block, build_block, render_line
-from pagein.facts.contradiction import slot_terms
+from pagein.facts._comparison import FactComparison
+from pagein.facts._fact_blocks import FactBlocks
+from pagein.facts._fact_log import FactLog, FactLogs
+from pagein.facts.block import Block
 from pagein.facts.export import drafts_from, export_facts
-from pagein.facts.extraction.model import find_contradicted
 from pagein.facts.extraction.pipeline import FactExtraction, ReadEntries
 from pagein.facts.fact import (
     PROCEDURE,
@@ -32,18 +31,16 @@ from pagein.facts.fact import (
     checked_interval,
     checked_scope,
     content_key,
-    fact_id,
     parse_fact_id,
 )
 from pagein.facts.ledger import Change, Ledger, ledger_of
 from pagein.facts.owners import Owners
-from pagein.facts.placement import PlacedBlock, PlacementLimits, place_blocks, place_head_block
-from pagein.facts.ranking import MAX_RANKED, RankedFact, Ranking, check_search
-from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, judge, merge_facts, removal_reason
+from pagein.facts.placement import PlacedBlock
+from pagein.facts.ranking import MAX_RANKED, RankedFact, check_search
+from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, merge_facts, removal_reason
 from pagein.facts.retention import near_duplicates, stale_facts
 from pagein.facts.settings import Settings
 from pagein.log.base import LogStore
-from pagein.search.tfidf import fact_terms
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -52,20 +49,6 @@ if TYPE_CHECKING:
     from pagein.search.base import Embedder
 
 _UNCHANGED: Any = object()
-
-MIN_COMPARED_COSINE = 0.3
-"""Cosine from which a known fact is compared with a new one."""
-
-MAX_COMPARED_FACTS = 8
-"""Known facts that a new one is compared with."""
-
-RELEVANCE_FLOOR = 0.03
-"""Cosine with the last turns below which a fact is not shown, unless it is a correction or a constraint.
-
-Measured on questions of LoCoMo and LongMemEval: 77 % and 98 % of the facts they need are above it, of other facts 15 % and 14 %."""
-
-MIN_TOPIC_TERMS = 12
-"""Different terms in the last turns from which they have a topic that a fact can be off."""
 
 
 class Facts:
@@ -92,20 +75,14 @@ class Facts:
         self.owners = owners
         self.settings = settings or Settings()
         self.model = model
-        self._embedder = embedder
         self._clock = clock
         self.account = account
         self._lock = threading.RLock()
-        self._fact_logs = {
-            scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
-        }
-        self._ranking = Ranking(self.settings.weights)
-        self._procedures: dict[str, Fact] = {}
+        self._logs = FactLogs(store, owners, self.settings.weights)
+        self._comparison = FactComparison(self._logs, self._lock, clock, model, embedder, account)
+        self._blocks = FactBlocks(self._logs, self.settings, clock)
         self._used: dict[str, None] = {}
-        self._costs: dict[str, int] = {}
         self._extraction = FactExtraction(self)
-        self.left_out: tuple[OutOfView, ...] = ()
-        """The facts that mattered to the last request and had no room, best first, each with the reason."""
         self.tasks: tuple[str, ...] = ()
         """The tasks for which a block has procedures, each described in a line; without any, those of its context."""
         self.paused = False
@@ -255,15 +232,9 @@ class Facts:
 
     def get(self, id: str) -> Fact:
         """The current fact of an id. Raises UnknownFact, with the reason if it was removed."""
-        scope, position = parse_fact_id(id)
         with self._lock:
             self.refresh()
-            if scope not in self._fact_logs:
-                raise UnknownFact(id, f"no {scope} is known here")
-            ledger = self._fact_logs[scope].ledger
-            if position not in ledger.facts:
-                raise UnknownFact(id, removal_reason(ledger, position))
-            return ledger.facts[position]
+            return self._logs.get(id)
 
     def list(
         self, *, scope: FactScope | None = None, category: str | None = None, all: bool = False
@@ -274,7 +245,7 @@ class Facts:
         now = self._clock()
         with self._lock:
             self.refresh()
-            facts = [fact for fact_log in self._fact_logs.values() for fact in fact_log.ledger.facts.values()]
+            facts = [fact for ledger in self._logs.ledgers() for fact in ledger.facts.values()]
         return tuple(
             fact
             for fact in facts
@@ -293,25 +264,19 @@ class Facts:
         """The procedures of tasks similar to the one that the query describes, best first."""
         check_search(query, limit)
         self.refresh()
-        return self._similar_procedures((procedures.describe_task(query),), limit)
+        return self._logs.rank_procedures((procedures.describe_task(query),), self._clock())[:limit]
 
     def rank(self, context: str = "", *, limit: int = MAX_RANKED) -> tuple[RankedFact, ...]:
         """The facts but procedures that hold now, ranked for the context (see ``context_of``); at most 512."""
         with self._lock:
             self.refresh()
-            return tuple(self._ranking.rank(context, now=self._clock(), limit=limit))
+            return self._logs.rank(context, self._clock(), limit)
 
     def block(self, context: str = "", *, counter: TokenCounter, max_tokens: int | None = None) -> Block:
         """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter."""
-        settings = self.settings
-        most = settings.max_injection_tokens if max_tokens is None else max_tokens
-        ranked = (*self.rank(context), *self._similar_procedures((procedures.describe_task(context),)))
         with self._lock:
-            cost = self._cost(counter)
-            return build_block(
-                [item.fact for item in procedures.fit_procedures(ranked, most, cost)], counter=counter, max_tokens=most,
-                guaranteed=settings.guaranteed, share=settings.guaranteed_share, cost=cost,
-            )  # fmt: skip
+            self.refresh()
+            return self._blocks.build(context, counter, max_tokens)
 
     def place_blocks(
         self, blocks: tuple[PlacedBlock, ...], context: str, *, position: int, counter: TokenCounter, max_tokens: int
@@ -320,71 +285,26 @@ class Facts:
 
         Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``placement``.
         """
-        ranked = self._relevant(context)
-        most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
-            limits = PlacementLimits(position, most, counter, self._cost(counter))
-            fitting = procedures.fit_procedures(ranked, most, limits.cost)
-            placed = place_blocks(blocks, fitting, self._current_fact, limits, self.settings)
-            self._note_left_out(ranked, {id for block in placed for id, _ in block.lines}, limits)
-            return placed
+            self.refresh()
+            return self._blocks.place(blocks, context, self.tasks, position, counter, max_tokens)
 
     def place_head_block(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
         """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and matter."""
-        ranked = self._relevant(context)
-        most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
-            limits = PlacementLimits(0, most, counter, self._cost(counter))
-            fitting = procedures.fit_procedures(ranked, most, limits.cost)
-            block = place_head_block(text, fitting, self._current_fact, limits, self.settings)
-            self._note_left_out(ranked, set(block.ids), limits)
-            return block
+            self.refresh()
+            return self._blocks.place_head(text, context, self.tasks, counter, max_tokens)
 
-    def _relevant(self, context: str) -> Sequence[RankedFact]:
-        """The procedures of similar tasks, and the facts that matter to a context: of the guaranteed categories, or near it."""
-        sure, ranked = self.settings.guaranteed, self.rank(context)
-        if len(set(fact_terms(context))) >= MIN_TOPIC_TERMS:
-            ranked = tuple(item for item in ranked if item.similarity >= RELEVANCE_FLOOR or item.fact.category in sure)
-        return (*self._similar_procedures(self.tasks or (procedures.describe_task(context),)), *ranked)
-
-    def _similar_procedures(self, tasks: Sequence[str], limit: int = procedures.MAX_SHOWN) -> tuple[RankedFact, ...]:
-        with self._lock:
-            current = [fact for fact in self._procedures.values() if fact.holds(self._clock())]
-            return procedures.rank_procedures(current, tasks)[:limit]
-
-    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], limits: PlacementLimits) -> None:
-        self.left_out = tuple(
-            OutOfView(
-                fact.id,
-                "facts",
-                f"needs {limits.cost(render_line(fact))} of the {limits.tokens} tokens for facts: {fact.headline}",
-            )
-            for fact in (item.fact for item in ranked)
-            if fact.id not in ids
-        )
-
-    def _current_fact(self, id: str) -> Fact | None:
-        scope, at = parse_fact_id(id)
-        fact = self._fact_logs[scope].ledger.facts.get(at) if scope in self._fact_logs else None
-        return fact if fact is not None and fact.holds(self._clock()) else None
-
-    def _cost(self, counter: TokenCounter) -> Callable[[str], int]:
-        """The counter's cost of a line, cached."""
-
-        def cost(line: str) -> int:
-            if line not in self._costs:
-                if len(self._costs) > 4 * MAX_RANKED:
-                    self._costs.clear()
-                self._costs[line] = counter.text(line)
-            return self._costs[line]
-
-        return cost
+    @property
+    def left_out(self) -> tuple[OutOfView, ...]:
+        """The facts that mattered to the last request and had no room, best first, each with the reason."""
+        return self._blocks.left_out
 
     def as_of(self, at: float) -> tuple[Fact, ...]:
         """The facts that were known at a time and valid then."""
         checked_interval(at, None)
         with self._lock:
-            ledgers = [ledger_of(fact_log.entries(), until=at) for fact_log in self._fact_logs.values()]
+            ledgers = [ledger_of(fact_log.entries(), until=at) for fact_log in self._logs]
         return tuple(fact for ledger in ledgers for fact in ledger.facts.values() if fact.holds(at))
 
     def history(self, id: str) -> tuple[Change, ...]:
@@ -392,7 +312,7 @@ class Facts:
         scope, position = parse_fact_id(id)
         with self._lock:
             self.refresh()
-            changes = self.fact_log(scope).ledger.history(position) if scope in self._fact_logs else ()
+            changes = self._logs.of(scope).ledger.history(position) if scope in self.owners.scopes else ()
         if not changes:
             raise UnknownFact(id)
         return changes
@@ -401,7 +321,7 @@ class Facts:
         """Every change of every fact this memory may see, with author and reason, oldest first."""
         with self._lock:
             self.refresh()
-            changes = [change for fact_log in self._fact_logs.values() for change in fact_log.ledger.changes()]
+            changes = [change for ledger in self._logs.ledgers() for change in ledger.changes()]
         return tuple(sorted(changes, key=lambda change: change.at))
 
     def export(self) -> dict[str, Any]:
@@ -418,9 +338,8 @@ class Facts:
         """Merge near-duplicates and remove expired facts; return the changes, each with its reason."""
         with self._lock:
             before = set(self.audit())
-            for scope in self._fact_logs:
-                facts = self.list(scope=scope)
-                for group in near_duplicates(facts, lambda fact: self._similar_facts(fact.content, scope)):  # noqa: B023 - used at once
+            for scope in self.owners.scopes:
+                for group in near_duplicates(self.list(scope=scope), self._comparison.similar_facts):
                     self.state_facts([merge_facts(group)], strict=False)
             now = self._clock()
             for fact in self.list(all=True):
@@ -457,7 +376,7 @@ class Facts:
         with self._lock:
             with suppress(LogError):
                 self.note_uses()
-            for fact_log in self._fact_logs.values():
+            for fact_log in self._logs:
                 fact_log.close()
 
     def __enter__(self) -> Self:
@@ -476,7 +395,7 @@ class Facts:
                     raise UnknownFact(id, removal_reason(ledger, position))
                 return [body(position)]
 
-            self.write(self.fact_log(scope), decide)
+            self.write(self._logs.of(scope), decide)
             return fact
 
     # -- the logs, and the one way to write to them
@@ -489,7 +408,7 @@ class Facts:
         fact_log = self.fact_log(drafts[0].scope)
         self.refresh()
         # A model may be asked here; the lock is not held meanwhile.
-        judgements = {draft.content: self._judge(draft) for draft in drafts}
+        judgements = {draft.content: self._comparison.judge(draft) for draft in drafts}
 
         def decide(ledger: Ledger) -> list[Body]:
             stated = build_bodies(
@@ -513,22 +432,19 @@ class Facts:
         """Append what ``decide`` returns for the current ledger, and update the ranking. Raises what ``decide`` raises."""
         with self._lock:
             fact_log.change(decide, self._clock())
-            self._update_ranking(fact_log)
+            self._logs.update_ranking(fact_log)
 
     def refresh(self) -> bool:
         """Fold in entries of other sessions and processes; return True if there were any."""
         with self._lock:
-            changes = [fact_log.refresh() for fact_log in self._fact_logs.values()]
-            for fact_log in self._fact_logs.values():
-                self._update_ranking(fact_log)
-            return any(changes)
+            return self._logs.refresh()
 
     def note_uses(self) -> None:
         """Record which facts were found by searches since the last time, if any."""
         with self._lock:
             used, self._used = [parse_fact_id(id) for id in self._used], {}
-            for scope, fact_log in self._fact_logs.items():
-                if positions := tuple(at for of, at in used if of == scope):
+            for fact_log in self._logs:
+                if positions := tuple(position for scope, position in used if scope == fact_log.scope):
                     noted = (FactsUsed(positions),)
                     self.write(fact_log, lambda _: noted)  # noqa: B023 - called at once
 
@@ -549,50 +465,4 @@ class Facts:
 
     def fact_log(self, scope: FactScope) -> FactLog:
         """The log of a scope. Raises FactError if the scope has no owner here."""
-        if scope not in self._fact_logs:
-            self.owners.owner(scope)
-        return self._fact_logs[scope]
-
-    def _update_ranking(self, fact_log: FactLog) -> None:
-        ledger = fact_log.ledger
-        for position in ledger.touched:
-            fact, id = ledger.facts.get(position), fact_id(fact_log.scope, position)
-            self._procedures.pop(id, None)
-            if fact is None:
-                self._ranking.drop(id)
-            elif fact.category == PROCEDURE:
-                self._procedures[id] = fact
-            else:
-                self._ranking.add(fact)
-        ledger.touched.clear()
-
-    def _similar_facts(self, content: str, scope: FactScope) -> Sequence[Fact]:
-        near = [
-            ranked
-            for ranked in self.rank(content, limit=4 * MAX_COMPARED_FACTS)
-            if ranked.similarity >= MIN_COMPARED_COSINE
-        ]
-        if words := slot_terms(content.strip()):
-            near += [ranked for ranked in self.rank(words, limit=4 * MAX_COMPARED_FACTS) if ranked.similarity > 0]
-        return list(dict.fromkeys(ranked.fact for ranked in near if ranked.fact.scope == scope))[:MAX_COMPARED_FACTS]
-
-    def _judge(self, draft: FactDraft) -> Judgement:
-        with self._lock:
-            if draft.category == PROCEDURE or self.fact_log(draft.scope).ledger.find(draft.content) is not None:
-                return Judgement()
-        alike = [fact for fact in self._similar_facts(draft.content, draft.scope) if fact.id not in draft.supersedes]
-        if not alike:
-            return Judgement()
-        judgement = judge(draft, alike, self._embed if self._embedder is not None else None)
-        if self.model is None or judgement.same:
-            return judgement
-        contradicted_ids = find_contradicted(self.model, draft, alike, self.account)
-        return judgement if contradicted_ids is None else replace(judgement, supersedes=contradicted_ids, disputes=())
-
-    def _embed(self, text: str) -> Sequence[float]:
-        if self._embedder is None:
-            return ()
-        try:
-            return [float(number) for number in self._embedder.embed([text])[0]]
-        except Exception:  # noqa: BLE001 - an embedder may raise anything; facts go on by their words
-            return ()
+        return self._logs.of(scope)
