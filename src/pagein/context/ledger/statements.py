@@ -58,16 +58,16 @@ REVISION_LIKELIHOOD = 0.25
 """Likelihood from which a sentence is taken that says that something changed, and has a value."""
 
 DOUBTFUL_LIKELIHOOD = 0.3
-"""Likelihood below which a sentence that a pattern knows is a guess: above it, 1 in 22 of those that a pattern knows is small talk."""
+"""Likelihood below which a sentence that a pattern knows is a guess. In folds 28 of those bind and 42 are small talk, above it 848 and 43."""
 
 PATTERN_ODDS = 4
-"""Odds that a sentence binds where a pattern knows it, against one of the same likelihood that none knows."""
+"""Odds that a sentence binds where a pattern knows it, against one of the same likelihood that none knows: 2 to 10 in folds."""
 
 SMALL_TALK_LIKELIHOOD = 0.15
 """Likelihood below which a sentence that a pattern knows may be small talk: "Never give up!"."""
 
 HARMLESS_LIKELIHOOD = 0.05
-"""The same for a safety rule: 1 of 131 is below it, and 6 of 14 sentences of small talk that read like one."""
+"""The same for a safety rule: none of 145 is below it, and 2 of 19 sentences of small talk that read like one."""
 
 MAX_STATEMENTS = 120
 """Statements taken from one text."""
