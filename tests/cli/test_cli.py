@@ -231,6 +231,12 @@ def test_usage_is_exit_code_2(run, arguments):
     assert is_one_line(err)
 
 
+def test_words_that_a_command_does_not_take_are_named(run):
+    code, _, err = run("log", "x.db", "main", "last week")
+    assert code == 2
+    assert "More words than the command takes: 'main' 'last week'. Try --help." in err
+
+
 def test_a_benchmark_of_the_repository_is_told_with_its_command(run):
     code, out, err = run("bench", "degrade")
     assert (code, out) == (2, "")

@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from pagein._common.version import __version__
 from pagein.cli import _output
@@ -43,7 +43,9 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
             code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        _output.print_error(f"{error} Try --help.")
+        words = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
+        message = f"More words than the command takes: {' '.join(map(repr, words))}." if words else str(error)
+        _output.print_error(f"{message} Try --help.")
         return USAGE
     except PageinError as error:
         _output.print_error(str(error))
