@@ -12,7 +12,7 @@ import openai
 import pytest
 import zstandard
 
-from pagein.server import Limits
+from pagein.server import Limits, ServerApp, ServerSettings
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
@@ -249,6 +249,40 @@ def test_other_addresses_pass_byte_for_byte(stack):
     assert http.get("/v1/models").json()["data"][0]["id"] == "scripted"
     assert http.get("/v1/nothing").status_code == 404
     assert made.claude().models.list().data
+
+
+class Listener:
+    """An upstream that notes what comes, and answers 204."""
+
+    def __init__(self):
+        self.paths, self.headers = [], []
+
+    async def __call__(self, scope, receive, send):
+        self.paths.append(scope["raw_path"] + b"?" + scope["query_string"])
+        self.headers.append(dict(scope["headers"]))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def test_an_address_is_passed_as_it_was_spelled_and_no_expectation_that_was_met(tmp_path):
+    listener = Listener()
+    with serve_app(listener) as upstream:
+        app = ServerApp(ServerSettings(str(tmp_path / "runs.db"), {"default": upstream}))
+        with serve_app(app) as url, httpx2.Client() as http:
+            http.delete(f"{url}/v1/files/a%2Fb%20c?x=%20&x=2&empty=", headers={"expect": "100-continue"})
+            http.post(f"{url}/v1/messages", json={**ASK, "messages": USER}, headers={"expect": "100-continue"})
+    assert listener.paths == [b"/v1/files/a%2Fb%20c?x=%20&x=2&empty=", b"/v1/messages?"]
+    assert not any(b"expect" in headers for headers in listener.headers)
+
+
+def test_a_websocket_is_refused_with_the_status_that_says_so(stack):
+    made = stack(hello)
+    head = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-version": "13"}
+    answer = made.http().get("/v1/responses", headers={**head, "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    assert answer.status_code == 426
+    assert "use HTTP" in answer.json()["error"]["message"]
+    assert made.provider.received == []
+    assert made.count("refused", "websocket") == 1
 
 
 def test_an_unknown_field_reaches_the_provider_in_a_view_too(stack):

@@ -23,7 +23,7 @@ from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
 from pagein.server.settings import LOOPBACK, ServerSettings, hash_key, host_name, tenant_of_credential
-from pagein.server.wire import COUNTING, PROTOCOLS
+from pagein.server.wire import COUNTING, PROTOCOLS, RESPONSES, error_body
 
 KEY_HEADER = "x-pagein-key"
 
@@ -127,6 +127,10 @@ class ServerApp:
             text = f"a proxy key is needed in {KEY_HEADER}" if tenant is None else "this host or origin is not served"
             error = b'{"type": "error", "error": {"type": "permission_error", "message": "%s"}}' % text.encode()
             await send_json(send, 401 if tenant is None else 403, error)
+            return
+        if headers.get("upgrade", "").lower() == "websocket":  # with this status Codex goes on over HTTP
+            self.metrics.count("refused", "websocket")
+            await send_json(send, 426, error_body(RESPONSES, "pagein serves no websockets; use HTTP"))
             return
         parts = self._parts
         if parts is None:

@@ -82,7 +82,8 @@ async def read_incoming(scope: Scope, receive: Receive, limit: int, *, with_body
             raise TooLarge
         if not message.get("more_body"):
             break
-    path = str(scope.get("path", "/"))
+    raw_path = scope.get("raw_path")  # as it came: an escaped slash is part of a name
+    path = raw_path.decode("latin-1") if raw_path else str(scope.get("path", "/"))
     return Incoming(scope["method"], path, scope.get("query_string", b""), list(scope["headers"]), b"".join(chunks))
 
 
@@ -137,7 +138,7 @@ def parse_object(data: bytes) -> dict[str, Any] | None:
 
 def request_headers(pairs: Iterable[tuple[bytes, bytes]], *, without: Iterable[bytes] = ()) -> Pairs:
     """The headers of a request that are passed on."""
-    left_out = {*_HOP_BY_HOP, b"host", b"content-length", *without}
+    left_out = {*_HOP_BY_HOP, b"host", b"content-length", b"expect", *without}
     return [
         (name, value)
         for name, value in pairs

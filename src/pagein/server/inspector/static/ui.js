@@ -10,7 +10,7 @@ export const html = htm.bind(h);
 // Numbers
 
 export const count = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US"));
-export const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(part / whole < 0.1 ? 1 : 0)} %` : "–");
+export const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(part / whole < 0.1 ? 1 : 0)}\u00a0%` : "–");
 export const clock = (at) => (at ? new Date(at * 1000).toLocaleString("sv-SE") : "–");
 export const ago = (at) => {
   if (!at) return "–";

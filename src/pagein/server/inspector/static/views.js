@@ -472,10 +472,9 @@ export const CostView = ({ run, version }) => {
         />
         <${Loaded} data=${priced}>${({ cost }) => html`<${Facts}
           pairs=${[
-            ["price", count(cost.total), "in tokens of input, at the prices of pagein cost: the sum of"],
-            ["requests", count(cost.price), `${percent(cost.cached, cost.tokens)} cached, ${count(cost.output)} answered`],
-            ...cost.writers.map((by) => [by.purpose, count(by.price), `by a model: ${count(by.input)} read, ${count(by.output)} written`]),
-            ["whole history", count(cost.price_whole), `its price without pagein: ${count(cost.net)} saved`],
+            ["price", count(cost.total), `in tokens of input; with everything in them ${count(cost.price_whole)}`],
+            cost.writers.length && ["of it the requests", count(cost.price)],
+            ...cost.writers.map((by) => [`of it ${by.purpose}`, count(by.price), `${count(by.input)} tokens read by a model, ${count(by.output)} written`]),
           ]}
         />`}<//>
         <${Sums} sent=${sums.sent} held=${sums.held} />
