@@ -51,9 +51,9 @@ def faults(
 
     A step needs the identifiers, and the lines of 25 characters or more, that its
     tool arguments repeat from earlier in the run. A need that the request lacks is
-    a fault. Steps count whose history exceeds the budget. An identifier is grounded
-    if a line with it also has three other words of a line in which it occurred. Far
-    needs are outside the most recent tokens that fit the budget.
+    a fault. Only steps whose history exceeds the budget count. An identifier is
+    grounded if a line with it also has three other words of a line in which it
+    occurred. Far needs are outside the most recent tokens that fit the budget.
 
     The baselines: head+recency keeps the opening and the newest turns that fit,
     like langchain's trim_messages; masking also hides all but the last ten results;

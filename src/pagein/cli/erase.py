@@ -83,7 +83,7 @@ def retain(
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:
-    """Erase every session without an entry for that long, and free its disk space.
+    """Erase every session whose last entry is older than --older-than, and free its disk space.
 
     Facts stay, because they belong to their owner: erase them with pagein erase
     --user. Exit code 1 if nothing was erased.

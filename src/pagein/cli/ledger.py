@@ -25,7 +25,7 @@ def ledger(
     mark: Annotated[str | None, Parameter(help="Mark the step of this handle.")] = None,
     importance: Annotated[
         Importance,
-        Parameter(help="What it is marked as: high stays whole, low leaves first, normal takes a mark away."),
+        Parameter(help="Importance for --mark. high: stays whole. low: leaves first. normal: removes the mark."),
     ] = "high",
     json: AsJson = False,
 ) -> int:

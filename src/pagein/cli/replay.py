@@ -167,9 +167,10 @@ def replay(
     A run is {"id": ..., "messages": [...]} or a list of messages, in the format of
     OpenAI chat or Anthropic, which is detected. A step needs the identifiers and
     lines that it uses and that the run had shown before. Needs met is the share of
-    them that the request still contained. Exit code 1 if a request was over budget or illegal, or
-    anything could not be retrieved. With a summarizer, each turn waits until all
-    summaries are written. pagein.toml sets the defaults, but not the summarizer.
+    them that the request still contained. Exit code 1 if a request was over budget
+    or illegal, or anything could not be retrieved. With a summarizer, each turn
+    waits until all summaries are written. pagein.toml sets the defaults, but not
+    the summarizer.
 
     For example:
 

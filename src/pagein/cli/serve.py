@@ -107,9 +107,7 @@ def mcp(
     db: StoreAddress,
     /,
     *,
-    run: Annotated[
-        str | None, Parameter(help="Run that calls without one mean. Default: the one recorded last.")
-    ] = None,
+    run: Annotated[str | None, Parameter(help="Run of calls that name none. Default: the one recorded last.")] = None,
     tenant: ConfiguredTenant = None,
     user: Annotated[str | None, Parameter(help="User whose facts are read and remembered.")] = None,
     config: ConfigFile = None,

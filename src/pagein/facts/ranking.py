@@ -15,7 +15,7 @@ from pagein._common.validation import ANY_SHARE, HALF_LIFE_DAYS, Constraint, che
 from pagein.errors import ConfigurationError
 from pagein.events.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
 from pagein.facts.fact import Fact
-from pagein.search.tfidf import Analyse, TfIdf, fact_terms
+from pagein.search.tfidf import TfIdf
 
 DAY = 86_400.0
 MAX_RANKED = 512
@@ -78,9 +78,9 @@ class RankedFact:
 class Ranking:
     """An index of facts, ranked against a context. It is updated in place; nothing is fitted again."""
 
-    def __init__(self, weights: Weights | None = None, analyse: Analyse = fact_terms) -> None:
+    def __init__(self, weights: Weights | None = None) -> None:
         self.weights = weights or Weights()
-        self._index = TfIdf(analyse)
+        self._index = TfIdf()
         self._facts: dict[int, Fact] = {}
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
@@ -152,7 +152,7 @@ def check_search(query: object, limit: object) -> None:
         raise ConfigurationError(f"a query is text, not {query!r}")
 
 
-def context_of(items: Iterable[object], turns: int = CONTEXT_TURNS) -> str:
+def context_of(items: Iterable[object]) -> str:
     """The text of the last turns: the user's words and the final answers, oldest first, without tools.
 
     ``items`` are steps in order; other items are skipped. An action without calls is an answer.
@@ -165,7 +165,7 @@ def context_of(items: Iterable[object], turns: int = CONTEXT_TURNS) -> str:
             texts.append(text[-MAX_CONTEXT_CHARS:])
         if isinstance(item, TaskStep):
             turns_read += 1
-            if turns_read == turns:
+            if turns_read == CONTEXT_TURNS:
                 break
     return "\n".join(reversed(texts))
 

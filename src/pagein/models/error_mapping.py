@@ -46,10 +46,11 @@ def map_error(error: BaseException, model: str, keys: Iterable[str] = ()) -> Pag
     return _classify_failure(model, status, text, summary, is_transient=_is_transient(error), retry_after=wait)
 
 
-def map_error_answer(model: str, status: int, text: str, keys: Iterable[str] = ()) -> PageinError:
+def map_error_answer(model: str, status: int, text: str) -> PageinError:
     """Return the error for an answer with status 200 that reports a failure, as OpenRouter and MiniMax send."""
-    summary = redact_keys(text, keys)
-    return _classify_failure(model, status, text, summary, is_transient=False, retry_after=_wait_in_text(text))
+    return _classify_failure(
+        model, status, text, redact_keys(text), is_transient=False, retry_after=_wait_in_text(text)
+    )
 
 
 def build_response(

@@ -22,24 +22,16 @@ GAP = "[…]"
 _MAX_QUERY_TERMS = 64
 
 
-def pack(
-    hits: Sequence[Hit],
-    tokens: int,
-    counter: TokenCounter,
-    query: str = "",
-    *,
-    density: float = DENSITY_EXPONENT,
-    long: int = LONG_HIT_TOKENS,
-) -> tuple[Snippet, ...]:
+def pack(hits: Sequence[Hit], tokens: int, counter: TokenCounter, query: str = "") -> tuple[Snippet, ...]:
     """Pack hits into at most ``tokens``, best first. A hit that does not fit is skipped; nothing is repeated.
 
-    A hit above ``long`` tokens is cut to the lines nearest the query: whole lines, with gaps marked.
+    A long hit is cut to the lines nearest the query: whole lines, with gaps marked.
     """
     matcher = TermMatcher(query_terms(query, _MAX_QUERY_TERMS))
-    limit = max(1, min(long, int(tokens * MAX_HIT_SHARE)))
+    limit = max(1, min(LONG_HIT_TOKENS, int(tokens * MAX_HIT_SHARE)))
     distinct = {(hit.session, hit.handle, hit.text): hit for hit in hits}.values()
     shortened = {hit: _shorten(hit, matcher, limit, counter) for hit in distinct}
-    order = sorted(shortened, key=lambda hit: -worth(hit.score, shortened[hit][1], density))
+    order = sorted(shortened, key=lambda hit: -worth(hit.score, shortened[hit][1]))
     packed: list[Snippet] = []
     room = tokens
     for hit in order:
@@ -50,9 +42,9 @@ def pack(
     return tuple(sorted(packed, key=lambda hit: -hit.hit.score))
 
 
-def worth(score: float, tokens: float, density: float = DENSITY_EXPONENT) -> float:
+def worth(score: float, tokens: float) -> float:
     """The value of a hit for its tokens."""
-    return score / math.pow(max(tokens, 1.0), density)
+    return score / math.pow(max(tokens, 1.0), DENSITY_EXPONENT)
 
 
 def _shorten(hit: Hit, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.server.settings import LOOPBACK, ServerSettings, hash_key, host_name, tenant_of_credential
+from pagein.server.settings import LOOPBACK, ServerSettings, foreign_part, hash_key, tenant_of_credential
 from pagein.server.wire import COUNTING, PROTOCOLS, RESPONSES, error_body
 
 KEY_HEADER = "x-pagein-key"
@@ -122,7 +122,8 @@ class ServerApp:
             await self._tell(path, send)
             return
         tenant = self._tenant_of(headers)
-        if tenant is None or not self._is_own_host(headers):
+        has_key = self.settings.host not in LOOPBACK  # a server that others can reach needs one
+        if tenant is None or foreign_part(headers, self.settings.host, has_key=has_key):
             self.metrics.count("refused", "key" if tenant is None else "host")
             text = f"a proxy key is needed in {KEY_HEADER}" if tenant is None else "this host or origin is not served"
             error = b'{"type": "error", "error": {"type": "permission_error", "message": "%s"}}' % text.encode()
@@ -197,15 +198,6 @@ class ServerApp:
         if not settings.keys:
             return settings.tenant
         return self.settings.keys.get(hash_key(headers.get(KEY_HEADER, "")))
-
-    def _is_own_host(self, headers: Mapping[str, str]) -> bool:
-        """False for a page of another site that has a browser ask here: its host or its origin is not this server's."""
-        hosts = {*LOOPBACK, self.settings.host}
-        is_any = self.settings.host not in LOOPBACK  # a proxy key is needed then
-        host = host_name(headers.get("host", ""))
-        origin = headers.get("origin")
-        is_host = is_any or host in hosts
-        return is_host and (origin is None or host_name(origin.partition("//")[2]) in {*hosts, host})
 
 
 async def _no_mcp(scope: Scope, receive: Receive, send: Send) -> None:

@@ -72,16 +72,10 @@ class Proxy:
     """Forwards requests to models with views in the place of their histories."""
 
     def __init__(
-        self,
-        settings: ServerSettings,
-        runs: Runs,
-        windows: WindowTable,
-        client: httpx2.AsyncClient,
-        metrics: Metrics,
-        clock: Callable[[], float] = time.monotonic,
+        self, settings: ServerSettings, runs: Runs, windows: WindowTable, client: httpx2.AsyncClient, metrics: Metrics
     ) -> None:
         self._settings, self._runs, self._windows, self._client = settings, runs, windows, client
-        self._metrics, self._clock = metrics, clock
+        self._metrics = metrics
         self._telemetry = _open_telemetry(settings)
         self._locks = KeyedLocks()
         self._threads = ThreadPoolExecutor(settings.limits.threads, "pagein-view")
@@ -122,7 +116,7 @@ class Proxy:
             await http.send_json(send, 503, text, retry_after="1")
 
     async def _handle(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
-        started = self._clock()
+        started = time.monotonic()
         if self._telemetry is not None:
             self._telemetry.join_trace(incoming.headers)
         try:
@@ -135,7 +129,7 @@ class Proxy:
         except _Refusal as refusal:
             await http.send_json(send, 502, error_body(protocol, str(refusal)), **{http.OWN_HEADER: "failed"})
             return
-        self._metrics.observe_added(self._clock() - started)
+        self._metrics.observe_added(time.monotonic() - started)
         self._metrics.count("requests", plan.note.partition(";")[0])
         if plan.prepared is not None:
             self._metrics.add_request(plan.prepared.place.lineage.session, plan.prepared.tokens, is_view=plan.is_view)
@@ -318,7 +312,7 @@ class Proxy:
         self, incoming: http.Incoming, plan: Forwarding, send: http.Send, *, may_retry: bool
     ) -> Forwarding | None:
         """Forward a plan and relay the answer; return a smaller plan where the provider called this one too long."""
-        exchange = _Exchange(self, plan, send, may_retry, self._clock)
+        exchange = _Exchange(self, plan, send, may_retry)
         try:
             async with self._open(incoming, plan) as response:
                 return await exchange.relay(response)
@@ -387,18 +381,17 @@ class _Exchange:
     plan: Forwarding
     send: http.Send
     may_retry: bool
-    clock: Callable[[], float]
     is_started: bool = False
     sent_at: float = 0.0
     first_at: float | None = None
 
     def __post_init__(self) -> None:
-        self.sent_at = self.clock()
+        self.sent_at = time.monotonic()
 
     def seconds(self) -> dict[str, float]:
         """The durations of the exchange, in seconds."""
         first = {} if self.first_at is None else {"first": self.first_at - self.sent_at}
-        return {**first, "whole": self.clock() - self.sent_at}
+        return {**first, "whole": time.monotonic() - self.sent_at}
 
     async def relay(self, response: httpx2.Response) -> Forwarding | None:
         """Relay the answer; return a smaller plan in its place where the request was too long."""
@@ -460,7 +453,7 @@ class _StreamRelay:
     async def add(self, event: StreamEvent) -> Forwarding | None:
         """Take one event: relay it or hold it. Returns a smaller plan where it says that the request was too long."""
         exchange, reader = self.exchange, self.reader
-        exchange.first_at = exchange.first_at or exchange.clock()
+        exchange.first_at = exchange.first_at or time.monotonic()
         reader.add(event)
         self.held += event.raw
         if reader.error and not exchange.is_started and exchange.may_retry:

@@ -18,8 +18,10 @@ from pagein.errors import ConfigurationError
 from pagein.server.app import ServerApp
 from pagein.server.http import StreamBroken
 from pagein.server.memories import warm_up
+from pagein.server.settings import LOOPBACK
 
 START_SECONDS = 30
+_THREAD_DRAIN_SECONDS = 2
 
 
 def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
@@ -38,12 +40,12 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
 
 
 @contextmanager
-def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_seconds: int = 2) -> Iterator[str]:
-    """Serve an ASGI app in a thread while the context is open; gives its address, without a path.
+def serve_in_thread(app: Any) -> Iterator[str]:
+    """Serve an ASGI app in a thread, on a free port, while the context is open; gives its address, without a path.
 
-    Raises ConfigurationError where the port is taken, RuntimeError where the app does not start.
+    Raises RuntimeError where the app does not start.
     """
-    config, listener = _listen(app, host, port, drain_seconds)
+    config, listener = _listen(app, LOOPBACK[0], 0, _THREAD_DRAIN_SECONDS)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="pagein-server")
     thread.start()
@@ -53,10 +55,10 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
             if not thread.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError("the server did not start")
             time.sleep(0.005)
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        yield f"http://{LOOPBACK[0]}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(START_SECONDS + drain_seconds)
+        thread.join(START_SECONDS + _THREAD_DRAIN_SECONDS)
         listener.close()
 
 

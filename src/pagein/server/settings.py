@@ -93,6 +93,18 @@ def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def foreign_part(headers: Mapping[str, str], host: str, *, has_key: bool) -> Literal["host", "origin", ""]:
+    """Which header tells of a page of another site that has a browser ask here; "" for a request that is served.
+
+    ``host`` is the server's own. A page elsewhere whose name leads here has another host: with a key, it may have one.
+    """
+    own, named, origin = {*LOOPBACK, host}, host_name(headers.get("host", "")), headers.get("origin")
+    if not has_key and named not in own:
+        return "host"
+    is_own_page = origin is None or host_name(origin.partition("//")[2]) in {*own, named}
+    return "" if is_own_page else "origin"
+
+
 def host_name(netloc: str) -> str:
     """The name of a host, without its port, in lower case; "" for what is none."""
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pagein.context.ledger.error_lines import error_key, find_errors
+from pagein.context.ledger.error_lines import both_ends, error_key, find_errors
 from pagein.context.salience.lines import LineParser, ParsedLine, is_decision
 from pagein.events.identifiers import argument_text
 from pagein.summaries.sanitize import normalize_text, one_line
@@ -25,9 +25,6 @@ KINDS: tuple[KeyItemKind, ...] = get_args(KeyItemKind)
 
 SHORT_RESULT_CHARS = 1_500
 """Characters up to which every identifier of a result counts."""
-
-SCANNED_CHARS = 40_000
-"""Characters at each end of a text that are searched for identifiers."""
 
 DECISION_MAX_CHARS = 300
 """Characters of a decision that must survive."""
@@ -153,8 +150,4 @@ def _name_items(
 
 
 def _readable_text(quoted: QuotedText) -> str:
-    return _both_ends(argument_text(quoted.text) if quoted.speaker == "call" else quoted.text)
-
-
-def _both_ends(text: str) -> str:
-    return text if len(text) <= 2 * SCANNED_CHARS else text[:SCANNED_CHARS] + "\n" + text[-SCANNED_CHARS:]
+    return both_ends(argument_text(quoted.text) if quoted.speaker == "call" else quoted.text)

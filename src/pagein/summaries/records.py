@@ -44,7 +44,7 @@ def decode_record(first: int, record: str) -> SummaryRecord:
     return SummaryRecord(first, int(value["last"]), summary_from_dict(value["summary"]))
 
 
-def iter_records(compactions: Iterable[Compaction], newer: Iterable[SummaryRecord] = ()) -> Iterator[SummaryRecord]:
+def iter_records(compactions: Iterable[Compaction]) -> Iterator[SummaryRecord]:
     """Yield all records, newest last. Records in another format, such as a later release's, are skipped."""
     for compaction in compactions:
         for replacement in compaction.replacements:
@@ -53,7 +53,6 @@ def iter_records(compactions: Iterable[Compaction], newer: Iterable[SummaryRecor
                     yield decode_record(replacement.first, replacement.record)
                 except (FormatError, ValueError, KeyError, TypeError):
                     continue
-    yield from newer
 
 
 def chain_records(records: Iterable[SummaryRecord], first: int, last: int) -> tuple[SummaryRecord, ...]:

@@ -68,16 +68,13 @@ def _start_at_line(text: str) -> str:
     return text[at + 1 :] if 0 <= at < len(text) * 0.3 else text
 
 
-def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str, *, tail: float = 0.5) -> str:
-    """Return head and tail of a text in about ``tokens`` tokens, the gap marked with the handle; a short text unchanged.
-
-    ``tail`` is the tail's share of the tokens.
-    """
+def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str) -> str:
+    """Return head and tail of a text in about ``tokens`` tokens, the gap marked with the handle; a short text unchanged."""
     if len(text) <= tokens * MAX_CHARS_PER_TOKEN and counter.text(text) <= tokens:
         return text
     room = max(0, tokens - counter.text(_gap_line(len(text), handle)))
-    start = head_of(text, int(room * (1 - tail)), counter)
-    end = tail_of(text[len(start) :], int(room * tail), counter)
+    start = head_of(text, room // 2, counter)
+    end = tail_of(text[len(start) :], room // 2, counter)
     clipped = start + _gap_line(_count_left_out(text[len(start) : len(text) - len(end)]), handle) + end
     return clipped if len(clipped) < len(text) else text
 

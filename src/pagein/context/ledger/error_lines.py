@@ -78,7 +78,7 @@ def find_errors(text: str, *, failed: bool) -> tuple[str, ...]:
     ('TypeError: no',)
     """
     errors: dict[str, str] = {}
-    lines = unquote_lines(_both_ends(text)).splitlines()
+    lines = unquote_lines(both_ends(text)).splitlines()
     for error in _find_lines(lines):
         # One exception behind another, or a program that prints what it caught, says the same twice.
         errors.setdefault(error_key(error.partition(": ")[2] or error), error)
@@ -111,5 +111,6 @@ def _find_lines(lines: list[str]) -> Iterator[str]:
             yield " ".join(bare[:ERROR_MAX_CHARS].split())
 
 
-def _both_ends(text: str) -> str:
+def both_ends(text: str) -> str:
+    """Return a text, or the beginning and the end of one that is too long to be read whole."""
     return text if len(text) <= 2 * SCANNED_CHARS else f"{text[:SCANNED_CHARS]}\n{text[-SCANNED_CHARS:]}"

@@ -210,7 +210,6 @@ def select_lines(
     *,
     visible: Iterable[str] | VisibleContent,
     within: tuple[int, int] | None = None,
-    line_worth: float = 0.38,
     worth: float = 0.0,
     alone: float = NAME_ALONE_SHARE,
     reserves: bool = True,
@@ -230,7 +229,7 @@ def select_lines(
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
     old_actions = dict(_hidden_lines(tracker.old_actions, visible.lines, within))
-    worths = tracker.line_worths(line_worth)
+    worths = tracker.line_worths()
     line_worths = _join_series(lines, old_actions, worths) if reserves else worths
     selection = GreedySelection(
         counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, line_worths, worth, alone

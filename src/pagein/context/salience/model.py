@@ -14,6 +14,9 @@ from typing import Literal
 
 Source = Literal["task", "said", "arguments", "observation"]
 
+QUOTE_SHARE = 0.38
+"""Share of a line's quote chance that counts beside the names in it."""
+
 QUOTE_MIN_CHARS = 25
 """Characters below which a line is too short to count as quoted."""
 

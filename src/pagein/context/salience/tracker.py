@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
 from pagein.context.salience.model import (
     QUOTE_MIN_CHARS,
+    QUOTE_SHARE,
     Source,
     UseCounts,
     line_base,
@@ -119,7 +120,7 @@ class SalienceTracker:
         self._changed_lines: dict[str, TrackedLine] = {}
         """Names and lines whose base is out of date."""
         self._name_chances: tuple[int, dict[str, float]] | None = None
-        self._line_worths: tuple[tuple[int, float], dict[str, float]] | None = None
+        self._line_worths: tuple[int, dict[str, float]] | None = None
         """Results for the current turn: extracts are mostly made several at a time."""
         self._pending: list[_PendingText] = []
         self.max_pending = MAX_PENDING_TEXTS
@@ -328,20 +329,20 @@ class SalienceTracker:
             self._name_chances = self.turn, self._compute_name_chances()
         return self._name_chances[1]
 
-    def line_worths(self, share: float) -> dict[str, float]:
-        """Return the worth of each tracked line beside its names: ``share`` of its quote chance, and its worth as a result."""
+    def line_worths(self) -> dict[str, float]:
+        """Return the worth of each tracked line beside its names: a share of its quote chance, and its worth as a result."""
         self._learn_pending()
-        if self._line_worths is None or self._line_worths[0] != (self.turn, share):
-            self._line_worths = (self.turn, share), self._compute_line_worths(share)
+        if self._line_worths is None or self._line_worths[0] != self.turn:
+            self._line_worths = self.turn, self._compute_line_worths()
         return self._line_worths[1]
 
-    def _compute_line_worths(self, share: float) -> dict[str, float]:
+    def _compute_line_worths(self) -> dict[str, float]:
         """Compute all worths in one pass: this is done for hundreds of lines a turn."""
         worths: dict[str, float] = {}
         turn = self.turn
         for key, line in self._lines.items():
             use = line.use
-            worth = share * line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
+            worth = QUOTE_SHARE * line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
             if line.task_overlap:
                 worth += result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
             worths[key] = worth
@@ -435,11 +436,12 @@ class _FocusedTracker(SalienceTracker):
             chances[key] = raise_chance(chances[key], FOCUS_LOG_ODDS)
         return chances
 
-    def _compute_line_worths(self, share: float) -> dict[str, float]:
+    def _compute_line_worths(self) -> dict[str, float]:
         focused = {
-            key: share * self.quote_chance(line) + self.result_worth(line) for key, line in self._focus_lines.items()
+            key: QUOTE_SHARE * self.quote_chance(line) + self.result_worth(line)
+            for key, line in self._focus_lines.items()
         }
-        return self._tracker.line_worths(share) | focused
+        return self._tracker.line_worths() | focused
 
     def quote_chance(self, line: TrackedLine) -> float:
         """Return the chance that a line is quoted now."""

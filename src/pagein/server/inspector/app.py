@@ -23,7 +23,7 @@ from pagein.log.encryption import Key
 from pagein.server.inspector.data import InspectorData, NotFound
 from pagein.server.inspector.export import export_page
 from pagein.server.inspector.scan import SearchCursor
-from pagein.server.settings import LOOPBACK, host_name
+from pagein.server.settings import LOOPBACK, foreign_part
 
 BASE = "/inspect"
 KEY_COOKIE = "pagein-inspect"
@@ -115,12 +115,9 @@ class InspectorApp:
         """The answer to who may not look; None for all others."""
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("the inspector only reads", 405)
-        host, origin = host_name(request.headers.get("host", "")), request.headers.get("origin")
-        hosts = {*LOOPBACK, self.settings.host}
-        if not self.settings.secret and host not in hosts:
-            return PlainTextResponse("this host is not served", 403)  # a page elsewhere whose name leads here
-        if origin is not None and host_name(origin.partition("//")[2]) not in {*hosts, host}:
-            return PlainTextResponse("this origin is not served", 403)
+        part = foreign_part(request.headers, self.settings.host, has_key=bool(self.settings.secret))
+        if part:
+            return PlainTextResponse(f"this {part} is not served", 403)
         if self.settings.secret:
             given = request.query_params.get("key")
             if given is not None and _is_same(given, self.settings.secret):
