@@ -9,7 +9,9 @@ const readExport = async () => {
   if (typeof DecompressionStream === "undefined") {
     document.getElementById("app").textContent = "This browser is too old to open the file: use one of 2023 or later.";
   }
-  const bytes = Uint8Array.from(atob(holder.textContent), (letter) => letter.charCodeAt(0));
+  const packed = atob(holder.textContent);
+  const bytes = new Uint8Array(packed.length);
+  for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at); // a fraction of the time of Uint8Array.from
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const shared = [];
   const answers = new Map();
