@@ -55,7 +55,8 @@ def wire_faults(
 ) -> int:
     """Count the text that a model behind the proxy would have missed, beside the library at the same budget.
 
-    See pagein bench faults. The runs are handed over in HTTP requests, whole at each turn.
+    See pagein bench faults. The runs are handed over in HTTP requests, whole at
+    each turn.
 
     For example:
 

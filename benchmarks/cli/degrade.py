@@ -41,16 +41,17 @@ def degrade(
     """Compare success with and without paging: long tasks, by agents that know only their request.
 
     There is no model: a scripted agent decides each step from the request alone.
-    What it cannot read there, it looks up again, which costs steps, or does again.
-    In search, codes found early open lockers late. In hunt, suspects are ruled out
-    and leads mislead. In desk, many orders wait for an answer, and rules given once
-    hold to the end. Agents stop when done, or at 2 x length + 20 steps.
+    What it cannot read there, it looks up again, which costs steps, or does
+    again. In search, codes found early open lockers late. In hunt, suspects are
+    ruled out and leads mislead. In desk, many orders wait for an answer, and
+    rules given once hold to the end. Agents stop when done, or at 2 x length + 20
+    steps.
 
-    Columns: won is the share of runs that succeed. Steps and costs are relative to
-    the same world with full context. Dead is the number of dead ends tried again,
-    drift of actions against the task, again of repeated look-ups, each per run.
-    Cached is the cost with a prompt cache, where a token costs 0.1 to read and 1.25
-    to write. Kept is the share of each request that the next one keeps.
+    Columns: won is the share of runs that succeed. Steps and costs are relative
+    to the same world with full context. Dead is the number of dead ends tried
+    again, drift of actions against the task, again of repeated look-ups, each per
+    run. Cached is the cost with a prompt cache, where a token costs 0.1 to read
+    and 1.25 to write. Kept is the share of each request that the next one keeps.
 
     For example:
 

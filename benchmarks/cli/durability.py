@@ -61,9 +61,10 @@ def server_crash(
 ) -> int:
     """Kill the proxy at random moments while an agent streams through it, mostly in the middle of an answer.
 
-    After each kill every answer that the agent had whole must be recorded once, and
-    verify must be clean. No request that reaches the provider may be illegal or
-    over its window. Progress is printed to stderr. Exit code 1 if anything is broken.
+    After each kill every answer that the agent had whole must be recorded once,
+    and verify must be clean. No request that reaches the provider may be illegal
+    or over its window. Progress is printed to stderr. Exit code 1 if anything is
+    broken.
 
     For example:
 

@@ -37,15 +37,16 @@ def measure(
     """Measure whether the facts that a question needs are in the block, and the time of a ranking.
 
     The facts are turns (in LongMemEval the user's), and the needed ones are the
-    evidence. Their share is measured in blocks of 500, 1,000 and 2,000 tokens, for
-    pagein; for confidence alone, filled up to the first that does not fit (deer-flow
-    as it is); and for scikit-learn's TfidfVectorizer, fitted at each call. "Apart"
-    is the largest difference between our cosines and scikit-learn's on the same
-    terms.
+    evidence. Their share is measured in blocks of 500, 1,000 and 2,000 tokens,
+    for pagein; for confidence alone, filled up to the first that does not fit
+    (deer-flow as it is); and for scikit-learn's TfidfVectorizer, fitted at each
+    call. "Apart" is the largest difference between our cosines and scikit-learn's
+    on the same terms.
 
-    --runs measures the share of each request that is a prefix of the next: without
-    facts, with facts in the run, and with facts frozen at its head. The facts are
-    sentences of the other runs' users, with a new one every five requests.
+    --runs measures the share of each request that is a prefix of the next:
+    without facts, with facts in the run, and with facts frozen at its head. The
+    facts are sentences of the other runs' users, with a new one every five
+    requests.
 
     For example:
 
@@ -139,9 +140,10 @@ def procedures(
 ) -> int:
     """Measure how often a new task finds the procedure of a run of its own group, and what procedures cost.
 
-    The group of a run is its id up to the last hyphen: the repository of a SWE-bench
-    instance. Runs are drawn ten times; the task of each other run is a query, where a
-    procedure of its group was saved. "By chance" is the share of its group among those.
+    The group of a run is its id up to the last hyphen: the repository of a
+    SWE-bench instance. Runs are drawn ten times; the task of each other run is a
+    query, where a procedure of its group was saved. "By chance" is the share of
+    its group among those.
 
     For example:
 

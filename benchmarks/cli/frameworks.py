@@ -21,12 +21,12 @@ def frameworks(
     """Measure the cost and savings of pagein inside agents of other frameworks.
 
     Each framework runs the same scripted agent, bare and with pagein. Its tool
-    returns some 400 tokens, the budget is 4,000 tokens, the log is in memory. Times
-    are CPU time of the process, without the model's. A turn is the median of the
-    last 50 before 200 steps; the mean includes compactions. Core is the time of the
-    same turns without a framework. Tokens are those of all requests over 60 calls.
-    The total is of 2,000 steps: bare, in LangChain also trimmed to the budget by its
-    own trim_messages, and with pagein.
+    returns some 400 tokens, the budget is 4,000 tokens, the log is in memory.
+    Times are CPU time of the process, without the model's. A turn is the median
+    of the last 50 before 200 steps; the mean includes compactions. Core is the
+    time of the same turns without a framework. Tokens are those of all requests
+    over 60 calls. The total is of 2,000 steps: bare, in LangChain also trimmed to
+    the budget by its own trim_messages, and with pagein.
 
     For example:
 

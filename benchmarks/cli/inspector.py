@@ -21,10 +21,10 @@ def inspect(
 ) -> int:
     """Measure the inspector on a store of many runs and on a long run, and the table of requests.
 
-    Two stores are made, which takes some minutes. A view is measured over HTTP, as the
-    first one of a new inspector and later, by the clock and in processor time. Ratios
-    are of the first to the target: 1 or less meets it. With Playwright and Chromium the
-    pages are measured too.
+    Two stores are made, which takes some minutes. A view is measured over HTTP,
+    as the first one of a new inspector and later, by the clock and in processor
+    time. Ratios are of the first to the target: 1 or less meets it. With
+    Playwright and Chromium the pages are measured too.
 
     For example:
 

@@ -29,17 +29,19 @@ def peers(
 ) -> int:
     """Count the text that the model would have missed with pagein, and with the compaction of other libraries.
 
-    See pagein bench faults for the measures. Each library's own agent plays the recorded runs against a scripted provider: its
-    model repeats the run's answers and its tools the run's results. What the provider receives is measured.
+    See pagein bench faults for the measures. Each library's own agent plays the
+    recorded runs against a scripted provider: its model repeats the run's answers
+    and its tools the run's results. What the provider receives is measured.
 
-    pydantic-ai-harness: TieredCompaction beyond the budget, which clears old results, then summarises.
-    LangChain: SummarizationMiddleware beyond the budget.
-    deepagents: SummarizationMiddleware beyond .85 of the budget.
-    Each keeps the newest quarter of the budget whole where it summarises. CPU is the library's own before a request:
-    pagein's has the recording as well.
+    pydantic-ai-harness: TieredCompaction beyond the budget, which clears old
+    results, then summarises. LangChain: SummarizationMiddleware beyond the
+    budget. deepagents: SummarizationMiddleware beyond .85 of the budget. Each
+    keeps the newest quarter of the budget whole where it summarises. CPU is the
+    library's own before a request: pagein's has the recording as well.
 
-    A stand-in writes the summaries: lines from all of the text, evenly, 3,000 characters. Their tokens, input and output, have a
-    column of their own; the price does not have them. pagein asks no model.
+    A stand-in writes the summaries: lines from all of the text, evenly, 3,000
+    characters. Their tokens, input and output, have a column of their own; the
+    price does not have them. pagein asks no model.
 
     For example:
 

@@ -52,11 +52,12 @@ def locomo(
 ) -> int:
     """Measure the share of a question's evidence found among a conversation's turns.
 
-    A turn is "(date) Speaker said, "text" and shared caption". R@k is the mean share
-    of the evidence among the first k turns, over all questions that have evidence.
-    E@b is the share in a context of b tokens (four characters each) of whole turns,
-    packed by score, skipping turns that do not fit; E/@b is packed by score /
-    tokens ** 0.3. Search is the time of one search in the conversation's index.
+    A turn is "(date) Speaker said, "text" and shared caption". R@k is the mean
+    share of the evidence among the first k turns, over all questions that have
+    evidence. E@b is the share in a context of b tokens (four characters each) of
+    whole turns, packed by score, skipping turns that do not fit; E/@b is packed
+    by score / tokens ** 0.3. Search is the time of one search in the
+    conversation's index.
 
     For example:
 
@@ -107,13 +108,14 @@ def longmemeval(
 ) -> int:
     """Measure the share of sessions and turns with the answer found among distractors.
 
-    By session, as in the official protocol: user-side text only, without questions
-    with _abs or without evidence in a user's turn. all@k is 1 if every evidence
-    session is among the first k, any@k if one is (do not compare them), NDCG@k the
-    official gain. By turn: E@b is the share of the evidence turns, of user and
-    assistant, in a context of b tokens (four characters each) of whole turns packed
-    by score, E/@b by score / tokens ** 0.3. random.Random('lme-v1:' + question_id)
-    draws the distractors of a haystack, so that everyone measures the same ones.
+    By session, as in the official protocol: user-side text only, without
+    questions with _abs or without evidence in a user's turn. all@k is 1 if every
+    evidence session is among the first k, any@k if one is (do not compare them),
+    NDCG@k the official gain. By turn: E@b is the share of the evidence turns, of
+    user and assistant, in a context of b tokens (four characters each) of whole
+    turns packed by score, E/@b by score / tokens ** 0.3. random.Random('lme-v1:'
+    + question_id) draws the distractors of a haystack, so that everyone measures
+    the same ones.
 
     For example:
 
@@ -149,10 +151,10 @@ def runs(
     """Measure page-in: the needs and faults of recorded runs, with it and without.
 
     Needs, far needs and faults are those of bench faults. Met is the share of the
-    far needs that the request has: of identifiers, and of all (identifiers grounded,
-    and lines). The page-in is at the end of the request and new at each turn, so it
-    shortens the prefix: the share of each request that the next one begins with,
-    over requests whose history exceeds the budget, and over all.
+    far needs that the request has: of identifiers, and of all (identifiers
+    grounded, and lines). The page-in is at the end of the request and new at each
+    turn, so it shortens the prefix: the share of each request that the next one
+    begins with, over requests whose history exceeds the budget, and over all.
 
     For example:
 
@@ -272,10 +274,10 @@ def search(
 ) -> int:
     """Measure the time of a search, compared with plain FTS5 and tantivy.
 
-    Steps have 12 to 45 made-up words, with the frequencies of English words. A query
-    is six words of one step. All engines get the same queries: pagein returns ten
-    hits with text, score and reason; bare FTS5 (Porter) and tantivy, if installed,
-    return the ids of the ten best with any of the words.
+    Steps have 12 to 45 made-up words, with the frequencies of English words. A
+    query is six words of one step. All engines get the same queries: pagein
+    returns ten hits with text, score and reason; bare FTS5 (Porter) and tantivy,
+    if installed, return the ids of the ten best with any of the words.
 
     For example:
 

@@ -21,11 +21,12 @@ def speed(
 ) -> int:
     """Measure the cost of a turn as a run grows, an append, a count, an import, and memory.
 
-    Everything is measured here on a made-up run, relative to something measured at
-    the same time. A turn is a record and a request, of the last 50 before each
+    Everything is measured here on a made-up run, relative to something measured
+    at the same time. A turn is a record and a request, of the last 50 before each
     length in steps. The mean includes compactions, the median mostly does not.
     langchain (trim_messages, counting exactly and approximately) and smolagents
-    (memory to messages) are measured if installed, and telemetry with OpenTelemetry.
+    (memory to messages) are measured if installed, and telemetry with
+    OpenTelemetry.
 
     For example:
 

@@ -42,11 +42,12 @@ def fidelity(
 ) -> int:
     """Measure what a request still shows after 1 to 50 compactions, by kind.
 
-    After so many compactions, the request is searched for the rules of the user and
-    the application, and for the errors, decisions, paths, identifiers and numbers of
-    the steps that left the view; also for two pins. Every step can be retrieved by
-    its handle; this measures what needs no retrieval. A run with fewer compactions
-    does not count in a row. Without a file, the benchmark makes up a run.
+    After so many compactions, the request is searched for the rules of the user
+    and the application, and for the errors, decisions, paths, identifiers and
+    numbers of the steps that left the view; also for two pins. Every step can be
+    retrieved by its handle; this measures what needs no retrieval. A run with
+    fewer compactions does not count in a row. Without a file, the benchmark makes
+    up a run.
 
     Exit code 1 if a rule or a pin is not in the request.
 

@@ -1,10 +1,13 @@
 """The commands in process: what they print, where, and with which exit code."""
 
+import importlib
+import inspect
 import json
 import os
 import sqlite3
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -58,6 +61,21 @@ def test_help_says_every_command_in_80_columns(run, monkeypatch):
         assert code == 0
         assert max(map(len, page.splitlines())) <= 80
         assert name == "bench" or "For example:" in page
+
+
+@pytest.mark.parametrize("module", ["pagein.cli._app", "benchmarks.__main__"])
+def test_no_line_of_a_help_text_is_broken_twice(module):
+    def texts_of(app):
+        for command in (app[name] for name in app if not name.startswith("-")):
+            if command.default_command is None:
+                yield from texts_of(command)
+            else:
+                yield inspect.getdoc(command.default_command)
+
+    texts = list(texts_of(importlib.import_module(module).build_app()))
+    assert len(texts) > 15
+    lines = [pair for text in texts for pair in pairwise(text.splitlines())]
+    assert [line for line, after in lines if len(line) > 80 and after.strip() and line[0] != " "] == []
 
 
 def test_the_version_is_that_of_the_package(run):

@@ -169,9 +169,9 @@ def all_figures(
     evidence and of planted statements is in view; processor time, as a ratio to a
     fixed piece of work; and the store's bytes, as a ratio to the messages'.
 
-    --against names each figure that is worse by more than its noise, or missing. The
-    exit code is then 1. --quick takes some seconds. It compares only with files that
-    --quick wrote.
+    --against names each figure that is worse by more than its noise, or missing.
+    The exit code is then 1. --quick takes some seconds. It compares only with
+    files that --quick wrote.
 
     For example:
 
@@ -278,15 +278,15 @@ def fidelity(
 ) -> int:
     """Measure what a request still shows after 1, 5 and 10 compactions, by kind.
 
-    The command searches the request for two pins, for the rules of the user and the
-    application, and for the errors, decisions, paths, identifiers and numbers of the
-    steps that left the view. It measures what needs no retrieval. A run with fewer
-    compactions does not count.
+    The command searches the request for two pins, for the rules of the user and
+    the application, and for the errors, decisions, paths, identifiers and numbers
+    of the steps that left the view. It measures what needs no retrieval. A run
+    with fewer compactions does not count.
 
-    An error is the line of a result that says what failed, such as "TypeError: no";
-    at most three of a result. An error that came again is counted once. It is shown
-    if the request has the first 80 characters of its line, without addresses, line
-    numbers and times.
+    An error is the line of a result that says what failed, such as "TypeError:
+    no"; at most three of a result. An error that came again is counted once. It
+    is shown if the request has the first 80 characters of its line, without
+    addresses, line numbers and times.
 
     For example:
 
@@ -358,13 +358,13 @@ def talk(
     """Measure what is in view where people talk: evidence of questions, and statements that hold.
 
     A conversation is played, and at its end each question is asked. Evidence is
-    the share of the turns with the answer that the request contains (at least 60 %
-    of a turn's sequences of three words). The baselines are the newest messages that
-    fit, and the newest in 65 % of the budget with BM25 in the rest.
+    the share of the turns with the answer that the request contains (at least 60
+    % of a turn's sequences of three words). The baselines are the newest messages
+    that fit, and the newest in 65 % of the budget with BM25 in the rest.
 
-    Planted statements: twenty rules, limits, decisions and values of a session, some
-    of them revised later. The session is compacted five times, to 10, 20 and 30 % of
-    its characters.
+    Planted statements: twenty rules, limits, decisions and values of a session,
+    some of them revised later. The session is compacted five times, to 10, 20 and
+    30 % of its characters.
 
     For example:
 
