@@ -29,7 +29,7 @@ SAMPLES = 20
 MAX_SECONDS, MAX_ROW_BYTES, MAX_SHARE, MAX_NODES, MAX_GZIPPED = 1.0, 2_048, 0.03, 2_000, 60_000
 
 WARM_UP = 100
-"""Requests of a run before the one that is measured: it imports what a turn needs, and with that the share of 150 requests is a tenth to a quarter less (two pairs)."""
+"""Requests of a run before the one that is measured: it imports what a turn needs, which made the turns dearer and the share smaller."""
 
 Tick = Callable[[], None]
 
