@@ -1,6 +1,9 @@
 """The run ledger: what replaces what, what is shown in few tokens, and that its state comes back."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -55,6 +58,31 @@ REVISIONS = (
     ("Opening night is the 9th of February.", "The director fell ill, so we open on the 23rd of February."),
     ("The exam is in room 7.", "The exam moved to room 12."),
     ("we run the api on port 8081", "Use port 3007 instead, something else took the old one."),
+    (
+        "Max 900 litres of diesel a month.",
+        "The new tractor needs less diesel, so 600 litres in the month is the maximum.",
+    ),
+    (
+        "The opening balance for July is $18,240.55, checked.",
+        "I found a slip, so the July opening balance is $18,990.55.",
+    ),
+    (
+        "The pack has to stay below 2 gb or people won't bother.",
+        "Textures are optional, which means the pack has to stay below 1 gb.",
+    ),
+    ("We have 34 singers at the moment.", "Two altos have left the choir, which makes 32 singers now."),
+    (
+        "Worksheets should be one side of A4, paper is dear.",
+        "Good news: worksheets may run to both sides of A4 but not beyond.",
+    ),
+    (
+        "Client letters ought to fit on two pages.",
+        "Two pages wasn't enough for client letters, so three pages is okay.",
+    ),
+    ("Shooting days have at most twelve hours.", "I'm bringing the shooting day down to eleven hours."),
+    ("No screen-time stuff on Sundays please.", "Screen time on Sundays is allowed now."),
+    ("Nothing goes live on Fridays.", "You can deploy on Fridays again."),
+    ("Please remember: Kitchen walls: cream white.", "He talked me out of it: the kitchen gets sage green."),
     (
         "Only Jean Petrie signs for the club's account.",
         "Jean's away till spring, so Douglas Reekie's name is needed there.",
@@ -127,6 +155,8 @@ BOTH_STAND = (
     ("Always answer in German.", "Always answer within 2 hours."),
     ("Lessons cost 35 euros.", "My phone contract is 30 euros now."),
     ("The dog gets 200 grams a day.", "The cat gets 80 grams now."),
+    ("Reports for the board have 2 pages.", "Reports for the press have 3 pages."),
+    ("Any scene with a gun needs Renata by name.", "List extras by number, not by name."),
     ("The files are 2 gb.", "I can spend 900 euros on the parts, not one more."),
 )
 
@@ -168,6 +198,15 @@ def test_the_best_match_of_several_is_replaced():
         "s1 My hotel budget is 200 EUR a night.",
         "s3 Raise the food budget to 60 EUR. (replaces s2)",
     ]
+
+
+def test_a_shared_word_counts_more_than_a_shared_concept():
+    ledger = fold(
+        "The plumber comes on Monday at 8.",
+        "My next appointment with Dr Weiss is on Thursday at 9:30.",
+        "The plumber moved his visit to 12 March.",
+    )
+    assert [line.split()[0] for line in show(ledger)] == ["s2", "s3"]
 
 
 def test_rules_that_contradict_each_other_both_stand_and_the_newer_is_marked():
@@ -396,6 +435,25 @@ def test_the_same_texts_give_the_same_ledger():
 
 
 @pytest.mark.slow
+def test_the_likelihood_of_a_sentence_does_not_depend_on_the_hash_seed():
+    """Weights were once added in the order of a set: a likelihood at a threshold differed from process to process."""
+    code = """
+from pagein.context.ledger.likelihood import harm_likelihood, statement_likelihood
+words = "the new plan for our kitchen is never on Monday but 40 euros a visit with Dr Weiss please".split()
+sentences = [" ".join(words[at:at + size]) for size in range(4, 18) for at in range(len(words) - size)]
+print([(statement_likelihood(sentence), harm_likelihood(sentence)) for sentence in sentences])
+"""
+    seeds = ("1", "2", "3")
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        )
+        for seed in seeds
+    ]
+    assert len(runs[0].stdout) > 1_000
+    assert len({run.stdout for run in runs}) == 1
+
+
 def test_the_ledger_is_bounded_and_keeps_safety_rules():
     ledger = fold(
         "Never share passwords.",

@@ -127,8 +127,8 @@ def word_relevance(current: str, texts: Sequence[str]) -> list[float]:
     term_sets = [frozenset(_terms(text)) for text in texts]
     among = Counter(term for terms in term_sets for term in terms)
     rare = {term: math.log(1 + len(texts) / among[term]) for term in frozenset(_terms(current)) if among[term]}
-    whole = sum(rare.values())
-    return [sum(rare.get(term, 0.0) for term in sorted(terms)) / whole if whole else 0.0 for terms in term_sets]
+    whole = math.fsum(rare.values())
+    return [math.fsum(rare.get(term, 0.0) for term in terms) / whole if whole else 0.0 for terms in term_sets]
 
 
 def _terms(text: str) -> Iterator[str]:

@@ -50,7 +50,7 @@ def harm_likelihood(sentence: str) -> float:
 
 
 def _likelihood(weights: Mapping[str, float], sentence: str) -> float:
-    total = weights[BIAS] + sum(weights.get(feature, 0.0) for feature in set(sentence_features(sentence)))
+    total = weights[BIAS] + math.fsum(weights.get(feature, 0.0) for feature in set(sentence_features(sentence)))
     return 1 / (1 + math.exp(-total))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
+from pagein.context.ledger.clauses import Amount, find_amounts
 from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.items import LedgerItem
 from pagein.context.ledger.shortening import shorten
@@ -23,8 +24,17 @@ from pagein.context.ledger.values import find_values, is_same_type, is_specific,
 MIN_NEARNESS = 0.75
 """Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
 
+OWN_EVIDENCE = 0.5
+"""Evidence that a shared word beside concepts adds among several: "the plumber's visit" is no visit to the doctor."""
+
 SAME_EVIDENCE = 2.25
 """Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
+
+MIN_AMOUNT_NEARNESS = 0.6
+"""The same for the clauses that name two amounts of one kind."""
+
+MIN_REVISED_AMOUNT_NEARNESS = 0.4
+"""The same where the newer statement says that it revises."""
 
 MIN_REVISED_NEARNESS = 0.2
 """The same where the newer statement says that it revises."""
@@ -116,11 +126,16 @@ class RevisionFinder:
         if restated:
             return restated
         scores = [(self._evidence(item.statement, old.statement), old.key) for old in self.items.values()]
-        best = max(scores, default=(0.0, (0, 0)))
+        best = max(scores, key=lambda scored: self._rank(item, *scored), default=(0.0, (0, 0)))
         if best[0] > 0:
             return [self.items[key] for score, key in scores if key == best[1] or score >= SAME_EVIDENCE]
         referred = self._find_referred(item.statement) or self._find_just_said(item)
         return [] if referred is None else [referred]
+
+    def _rank(self, item: LedgerItem, score: float, key: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+        """Return evidence and age for the choice of one: what shares more than a concept comes first."""
+        is_shared = score > 0 and not _own_stems(item.statement).isdisjoint(self.items[key].statement.subject)
+        return score + OWN_EVIDENCE * is_shared, key
 
     def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         """Return the evidence that the new statement replaces the old one; 0 for none."""
@@ -131,9 +146,18 @@ class RevisionFinder:
         is_value_change = is_change and is_same_type(new.value_type, old.value_type)
         if new.old_value and _mentions(old, new.old_value):
             is_named = not all(word in NUMBER_WORDS or word.isdigit() for word in _words(new.old_value))
-            is_meant = nearness > 0 or (is_named and new.revises) or (is_value_change and not self._is_apart(new, old))
+            is_meant = nearness > 0 or (is_value_change and not self._is_apart(new, old))
+            is_meant = is_meant or (is_named and new.revises and self._is_about(old, new.old_value, new))
             is_place_taken = is_named and new.value_type == "name" and self._is_place_of(old, new.old_value)
             return 3 + nearness if is_meant or is_place_taken else 0.0
+        return max(
+            self._whole_evidence(new, old, nearness, is_value_change=is_value_change), self._amount_evidence(new, old)
+        )
+
+    def _whole_evidence(
+        self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
+    ) -> float:
+        """Return the evidence of the subjects and the values of two statements."""
         if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
             return self._lifting_evidence(new, old)
         if old.lifts and new.is_prohibition:
@@ -145,6 +169,17 @@ class RevisionFinder:
         is_part = new.value_type.startswith("option:") and not _own_stems(old) <= _own_stems(new)
         is_near = (nearness >= MIN_NEARNESS and not is_part) or _covers(new, old)
         return 1 + nearness if is_near and (is_value_change or _has_other_value(new, old)) else 0.0
+
+    def _amount_evidence(self, new: BindingStatement, old: BindingStatement) -> float:
+        """Return the evidence that a clause of each sets the same amount, and another one."""
+        if _forbids(new) != _forbids(old) or not _is_same_direction(new, old):
+            return 0.0
+        pairs = [pair for pair in product(find_amounts(new.text), find_amounts(old.text)) if _resets(*pair)]
+        if not new.revises:
+            pairs = [(one, other) for one, other in pairs if one.stems <= other.stems or other.stems <= one.stems]
+        nearness = max((self._nearness(one.stems, other.stems) for one, other in pairs), default=0.0)
+        least = MIN_REVISED_AMOUNT_NEARNESS if new.revises else MIN_AMOUNT_NEARNESS
+        return 1 + nearness if nearness >= least else 0.0
 
     def _lifting_evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         if self._is_apart(new, old) or {*new.subject}.isdisjoint(old.subject):
@@ -176,6 +211,10 @@ class RevisionFinder:
             return 0.0
         nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
         return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
+
+    def _is_about(self, old: BindingStatement, name: str, new: BindingStatement) -> bool:
+        """True unless both are about something of their own, and the name is no part of it."""
+        return not self._is_apart(new, old) or not _own_stems(old).isdisjoint(subject_stems(name, ()))
 
     def _shares_name(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two that name somebody whom no other item names."""
@@ -267,7 +306,13 @@ class RevisionFinder:
 
     def _weigh(self, stems: Iterable[str]) -> float:
         total = len(self.items) + 2
-        return sum(math.log(1 + total / (1 + self.stem_counts.get(stem, 0))) for stem in stems)
+        return math.fsum(math.log(1 + total / (1 + self.stem_counts.get(stem, 0))) for stem in stems)
+
+
+def _resets(new: Amount, old: Amount) -> bool:
+    """True for two amounts of one kind whose clauses share a word of their own."""
+    shared = new.stems & old.stems
+    return new.type == old.type and new.value != old.value and any(part[0] not in "=@" for part in shared)
 
 
 def is_restatement(new: BindingStatement, old: BindingStatement) -> bool:

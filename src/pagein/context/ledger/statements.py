@@ -139,7 +139,7 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
         return None
     if english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked):
         return None
-    values = tuple(find_values(masked))
+    values = _find_values_behind_opening(masked)
     kind = _kind_of(masked, values)
     if kind is None and (core := drop_opening(masked)) != masked:
         kind = _kind_of(core, tuple(find_values(core)))
@@ -228,6 +228,15 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
         else None
     )
     return None if kind is None else _statement(sentence, masked, kind, tuple(find_values(masked)))
+
+
+def _find_values_behind_opening(masked: str) -> tuple[TypedValue, ...]:
+    """Return the values of a sentence; a capital right behind "Please remember:" makes no name."""
+    core = drop_opening(masked)
+    shift = len(masked) - len(core)
+    return tuple(
+        TypedValue(value.text, value.type, value.start + shift, value.end + shift) for value in find_values(core)
+    )
 
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
@@ -462,7 +471,7 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         if is_enough or not english.PRONOUN_CLAUSE.match(clause):
             stems = subject_stems(clause, (inner,)) or (() if is_enough else stems)
     if english.GOES_LIVE.search(masked):
-        stems = tuple("=launch" if stem == "=address" else stem for stem in stems)
+        stems = tuple(part for stem in stems for part in (("=launch", "=deploy") if stem == "=address" else (stem,)))
     if value is not None and is_when(value.type):
         stems = tuple(stem for stem in stems if stem != "@daypart")
     if value is not None and value.type.startswith("option:"):

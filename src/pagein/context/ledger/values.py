@@ -47,7 +47,7 @@ _TYPED = re.compile(
     rf"|(?P<money>[$€£¥₹]\s?{_NUM}\s?(?:k|m|million)?\b|\b(?:{_NUM}\s?(?:k\s?|thousand |million )?|{_NUM_WORD} ){_CURRENCY}(?!\w))"
     r"|(?P<time>\b\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)|(?<=\bat )\d{1,2}\.[0-5]\d\b(?![.\d])|\b\d{1,2}:\d\d\b(?:\s?(?:h|uhr|o'clock))?|\b\d{1,2} o'clock|\b(?:noon|midnight|half past \w+|quarter (?:past|to) \w+)\b)"
     rf"|(?P<percent>\b{_NUM}\s?(?:%|percent\b))"
-    rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred) {_UNIT}(?!\w))"
+    rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred) {_UNIT}(?!\w))"
     rf"|(?P<day>\b{_DAY}\b|\b(?:tomorrow|tonight|weekends?|weekdays?)\b)"
     rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
     r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|(?:[\w-]+\.)+(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
@@ -125,7 +125,7 @@ new newer old older current currently longer longer today from onwards future fo
 wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum min threshold target goal aim decision decide decided goal remember note important mind forget whatever under
 circumstances i'm i'll i'd i've he's she's they're they've who's you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
-said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
+said says tell told ask asked mean means meant call called scratch correction revised revise moved move moves pushed
 come comes coming begin begins began start starts started starting aim aiming hope hoping wants leave leaves leaving stop stops second settle settled
 first last next once twice time times day days week weeks month months year years hour hours minute minutes
 per cent percent eur usd gbp euros euro dollars dollar pounds allowed fine because since due
@@ -137,6 +137,7 @@ non mai sempre mio mia het een en niet nooit altijd mijn
 """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 _WORDS = re.compile(r"[^\W_]+(?:['\u2019.+#-][^\W_]+)*[+#]*")
+_PARTED = re.compile(r"[a-z]{3,}(?=-)|(?<=-)[a-z]{3,}")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 
 
@@ -266,6 +267,7 @@ def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...
             stems.update(dict.fromkeys(lower[at : at + 2] for at in range(min(40, max(1, len(lower) - 1)))))
         elif lower not in STOP_WORDS and len(lower) > 1 and lower not in OPTION_GROUPS:
             stems[stem(lower)] = None
+            stems.update((stem(part), None) for part in _PARTED.findall(lower) if part not in STOP_WORDS)
     return tuple(stems)[:24]
 
 
