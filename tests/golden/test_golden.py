@@ -60,6 +60,35 @@ def test_the_requests_do_not_depend_on_the_hash_seed():
     assert ast.literal_eval(other) == path(4_000, "openai").read_text().splitlines()
 
 
+TALK = """
+import hashlib, json
+from pagein import AgentMemory
+from pagein.evaluation.planted import build_session
+from pagein.evaluation.runs import replay_clock
+
+for policy in ("ladder", "short_long", "relevance", "tiers"):
+    digest = hashlib.sha256()
+    with AgentMemory.open(":memory:", budget=900, policy=policy, clock=replay_clock()) as memory:
+        for message in build_session(3, 60).messages:
+            if message["role"] == "assistant":
+                digest.update(json.dumps(memory.to_messages()).encode())
+            memory.record_messages([dict(message)], whole=False)
+        digest.update(repr([(hit.handle, hit.scores) for hit in memory.recall("Which budget and which date?")]).encode())
+    print(policy, digest.hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_what_a_talk_shows_and_finds_does_not_depend_on_the_hash_seed():
+    def run(seed):
+        env = os.environ | {"PYTHONHASHSEED": str(seed)}
+        return subprocess.run([sys.executable, "-c", TALK], env=env, capture_output=True, text=True, check=True).stdout
+
+    first = run(1)
+    assert len(first.splitlines()) == 4
+    assert run(2) == first == run(3)
+
+
 def is_page_in(row):
     return '<memory kind="recalled"' in str(row["content"])
 
