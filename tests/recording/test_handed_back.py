@@ -42,6 +42,33 @@ def test_the_loop_the_interface_invites_records_each_word_once(format, system, p
     assert memory.repairs == ()
 
 
+@pytest.mark.parametrize("left", [slice(1, None), slice(2, None), slice(None, None, 2)])
+def test_a_request_that_the_host_trimmed_brings_none_of_our_words_back(left):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        rest = [request[0], *request[1:-1][left], request[-1]] if len(request) > 5 else request
+        news = [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+        assert memory.record_messages([*rest, *news]).branch is None
+    assert memory.report().out
+    assert texts(memory.steps)[1:] == EXPECTED
+
+
+def test_the_user_says_the_last_words_of_a_trimmed_request_again():
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        rest = [request[0], *request[2:]] if len(request) > 5 else request
+        news = [said("assistant", f"reply {number} {WORDS}"), said("user", "Try again.")]
+        assert memory.record_messages([*rest, *news]).branch is None
+    assert memory.report().out
+    assert texts(memory.steps).count("Try again.") == 25
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

@@ -149,6 +149,8 @@ class TranscriptState:
     """The fingerprints of system prompts, by the hash of their message."""
     unlisted: set[int] = field(default_factory=set)
     """Numbers of the fingerprints of what was recorded as steps, not in a list."""
+    last_request: tuple[tuple[bytes, ...], int] = (), 0
+    """The hashes of the messages of the last request, and the number of the run's fingerprints that it covers."""
     is_untouched: bool = True
     """True until something is recorded."""
     knows_requests: bool = False

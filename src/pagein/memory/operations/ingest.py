@@ -176,7 +176,21 @@ class _ListReader:
             if known.ending is not None and is_last and self.request.rows[number] is not known.ending:
                 continue  # a request with nothing behind it is no request: the user said what its last line says
             return count, known
-        return None
+        return self._trimmed_request()
+
+    def _trimmed_request(self) -> tuple[int, KnownList] | None:
+        """The last request, of which the host left messages out, by what it has that nobody handed over."""
+        sent, place = self.state.last_request
+        hashes = self.request.hashes()
+        rows = [hashes[number] for number, _ in self.hashes]
+        rest = iter(sent)
+        count = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
+        if count < 2 or rows[count - 1] != sent[-1] or place <= self.log.list_start:
+            return None
+        items = _without_systems(self.request.parse(0, self.hashes[count - 1][0] + 1))
+        if set(self.log.fingerprints).issuperset(map(fingerprint, items)):
+            return None
+        return count, KnownList(place, is_request=True)
 
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
@@ -391,6 +405,9 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
     ``ending`` is its last message where nobody said that, else None.
     """
     _remember_hashes(state, request.request_hashes(has_ending=ending is not None), place, ending)
+    hashes = request.hashes()
+    rows = [hashes[number] for number, _ in request.list_hashes()]
+    state.last_request = tuple(rows[:-1] if ending is not None else rows), place
 
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
