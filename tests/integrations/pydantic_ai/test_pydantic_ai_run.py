@@ -14,6 +14,7 @@ from pydantic_ai.usage import UsageLimits
 from pydantic_ai_play import BUDGET, FACT, agent_of, call, cost, looks_and_answers, model_of, page
 
 from pagein.errors import ConfigurationError, OverBudget
+from pagein.events.steps import TaskStep, as_text
 from pagein.integrations import _versions as releases
 from pagein.integrations._owners import OwnedConversation
 from pagein.integrations.pydantic_ai.capability import Pagein
@@ -194,6 +195,46 @@ def test_as_a_history_processor_the_view_is_the_history(pages):
     assert cost(done.all_messages()) < 2 * BUDGET
     assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
     assert done.output == f"I remember: {FACT}"
+
+
+@pytest.mark.parametrize("as_processor", [False, True])
+def test_a_dynamic_system_prompt_changes_in_its_place(tmp_path, as_processor):
+    """The framework evaluates it anew in each run: the list began with other words, and went on in another session."""
+    clock, prompts, history = [0], [], None
+
+    def time():
+        return f"The time is {clock[0] // 4}."
+
+    def weather():
+        return f"The weather is {clock[0] // 7}."
+
+    def script(messages):
+        prompts.append([part.content for row in messages for part in row.parts if part.part_kind == "system-prompt"])
+        return f"Answer {clock[0]}."
+
+    def open_agent():
+        pages = Pagein(tmp_path / "run.db", budget=BUDGET)
+        agent = agent_of(
+            model_of(script), ProcessHistory(pages.process) if as_processor else pages, system_prompt="Fixed."
+        )
+        agent.system_prompt(dynamic=True)(time)
+        agent.system_prompt(dynamic=True)(weather)
+        return pages, agent
+
+    pages, agent = open_agent()
+    for turn in range(1, 13):
+        clock[0] = turn
+        history = run(agent, f"Question {turn}?", message_history=history).all_messages()
+        if turn == 6 and not as_processor:
+            pages.close()
+            pages, agent = open_agent()
+            history = pages.history("ann")
+    assert prompts == [["Fixed.", f"The time is {turn // 4}.", f"The weather is {turn // 7}."] for turn in range(1, 13)]
+    assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
+    assert [as_text(step.content) for step in pages.memory("ann").steps if isinstance(step, TaskStep)] == [
+        f"Question {turn}?" for turn in range(1, 13)
+    ]
+    pages.close()
 
 
 def test_two_agents_may_share_one_conversation(pages):

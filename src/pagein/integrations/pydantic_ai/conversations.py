@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
 
+from pagein.events.protocol import as_current_prompt, current_prompt
+from pagein.events.steps import SystemPromptStep
 from pagein.formats import Item
 from pagein.formats.parsing import to_plain_json
 from pagein.integrations._item_history import ItemHistory
 from pagein.integrations._owners import OwnedConversation, OwnerChoice
 from pagein.integrations._threads import HistoryTracker, session_name
-from pagein.integrations.pydantic_ai.messages import NAME, to_items, to_rows
+from pagein.integrations.pydantic_ai.messages import NAME, dynamic_ref, to_items, to_rows
 
 Row = dict[str, Any]
 
@@ -30,6 +33,35 @@ class MessageHistory(ItemHistory):
     def parse(self, rows: Sequence[Any]) -> tuple[Item, ...]:
         """See ItemHistory.parse."""
         return to_items(rows)
+
+    def update_prompts(self, rows: Sequence[Row]) -> None:
+        """Record the dynamic system prompts of these messages that have a new text, each in the place of its older one."""
+        prompts = [prompt for prompt in to_items(rows) if dynamic_ref(prompt)]
+        standing = self._standing_prompts() if prompts else {}
+        counts, new = Counter[str](), list[Item]()
+        for prompt in prompts:
+            ref = dynamic_ref(prompt)
+            older = standing.get((ref, counts[ref]))
+            counts[ref] += 1
+            if older is not None and isinstance(prompt, SystemPromptStep) and prompt.content != older[1]:
+                new.append(as_current_prompt(prompt, [older[0]]))
+        if new:
+            self.memory.record_new_messages(new, tuple)
+
+    def _standing_prompts(self) -> dict[tuple[str, int], tuple[int, Any]]:
+        """Return position and text of the dynamic system prompts in the view, by reference and number among its own."""
+        keys: dict[int, tuple[str, int]] = {}
+        counts, standing = Counter[str](), dict[tuple[str, int], tuple[int, Any]]()
+        for entry in self.entries():
+            if not isinstance(entry.body, SystemPromptStep):
+                continue
+            prompt, replaced = current_prompt(entry.body)
+            if not (ref := dynamic_ref(prompt)):
+                continue
+            key = keys.get(replaced[0], (ref, 0)) if replaced else (ref, counts[ref])
+            counts[ref] += not replaced
+            keys[entry.position], standing[key] = key, (entry.position, prompt.content)
+        return standing
 
 
 @dataclass(slots=True)
@@ -137,6 +169,7 @@ class MessageConversations:
             conversations.append(conversation)
         if count == len(conversation.tracker):
             conversation.tracker.set_objects(messages[:count])
+        conversation.history.update_prompts(rows[:count])
         conversation.record(messages[count:], rows[count:])
         return conversation
 
@@ -184,6 +217,14 @@ def _are_same_objects(values: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def sent_content(row: Mapping[str, Any]) -> Any:
-    """The part of a message that a model is sent, without what the framework notes beside it."""
-    parts = [{key: part.get(key) for key in _SENT_FIELDS if part.get(key) is not None} for part in row.get("parts", ())]
-    return row.get("kind"), parts
+    """The part of a message that a model is sent, without what the framework notes beside it.
+
+    A dynamic system prompt is the same whatever it says: the framework evaluates it again for each run.
+    """
+    return row.get("kind"), list(map(_sent_fields, row.get("parts", ())))
+
+
+def _sent_fields(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part.get("dynamic_ref"):
+        return {"part_kind": part.get("part_kind"), "dynamic_ref": part["dynamic_ref"]}
+    return {key: part[key] for key in _SENT_FIELDS if part.get(key) is not None}

@@ -43,6 +43,12 @@ def to_items(rows: Sequence[Any]) -> tuple[Item, ...]:
     return tuple(item for at, row in enumerate(rows) for item in _parse_message(row, f"messages[{at}]"))
 
 
+def dynamic_ref(item: Item) -> str:
+    """Return the name of the function that makes a dynamic system prompt; "" for anything else."""
+    fields = rendering.own_fields(item.extra, NAME) if isinstance(item, steps.SystemPromptStep) else None
+    return str((fields or {}).get("dynamic_ref") or "")
+
+
 def _parse_message(row: Any, path: str) -> Iterator[Item]:
     if not isinstance(row, dict) or not isinstance(row.get("parts"), list):
         raise FormatError(f"expected a message with parts, not {type_name(row)}", path=path)
