@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import tools_play
+from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import ModelRequest, SystemPromptPart, ToolReturnPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.usage import UsageLimits
 from pydantic_ai_play import BUDGET, FACT, agent_of, call, cost, looks_and_answers, model_of, page
 
@@ -234,6 +235,58 @@ def test_a_dynamic_system_prompt_changes_in_its_place(tmp_path, as_processor):
     assert [as_text(step.content) for step in pages.memory("ann").steps if isinstance(step, TaskStep)] == [
         f"Question {turn}?" for turn in range(1, 13)
     ]
+    pages.close()
+
+
+def test_calls_that_a_run_ended_with_are_open_in_a_new_process(tmp_path):
+    """They were answered as interrupted there, and so was a tool that had run beside them."""
+    paid = []
+
+    def script(messages):
+        parts = [ToolCallPart("pay", {"euros": 5}, "c1"), ToolCallPart("look", {"number": 1}, "c2")]
+        return ModelResponse(parts=parts) if len(messages) == 1 else "Done."
+
+    def open_agent():
+        pages = Pagein(tmp_path / "run.db", budget=BUDGET)
+        agent = agent_of(model_of(script), pages, output_type=[str, DeferredToolRequests])
+
+        @agent.tool_plain(requires_approval=True)
+        def pay(euros: int) -> str:
+            paid.append(euros)
+            return "Paid."
+
+        return pages, agent
+
+    pages, agent = open_agent()
+    assert run(agent, "Pay five.").output.approvals[0].tool_call_id == "c1"
+    pages.close()
+    pages, agent = open_agent()
+    history = pages.history("ann")
+    assert [(part.tool_call_id, part.outcome) for part in history[-1].parts] == [("c2", "success")]
+    done = run(agent, None, message_history=history, deferred_tool_results=DeferredToolResults(approvals={"c1": True}))
+    assert (done.output, paid) == ("Done.", [5])
+    assert len(pages.history("ann")) == len(done.all_messages())
+    pages.close()
+
+
+def test_a_call_that_waits_alone_is_open_too(tmp_path):
+    pages = Pagein(tmp_path / "run.db", budget=BUDGET)
+    script = lambda messages: ModelResponse(parts=[ToolCallPart("pay", {}, "c1")])  # noqa: E731 - one line
+    agent = agent_of(model_of(script), pages, output_type=[str, DeferredToolRequests])
+    agent.tool_plain(lambda: "Paid.", name="pay", requires_approval=True)
+    run(agent, "Pay.")
+    assert [type(row).__name__ for row in pages.history("ann")] == ["ModelRequest", "ModelResponse"]
+    pages.close()
+
+
+def test_the_result_of_an_output_tool_is_recorded(tmp_path):
+    pages = Pagein(tmp_path / "run.db", budget=BUDGET)
+    script = lambda messages: ModelResponse(parts=[ToolCallPart("final_result", {"response": 7}, "c1")])  # noqa: E731
+    done = run(agent_of(model_of(script), pages, output_type=int), "How many?")
+    assert done.output == 7
+    pages.close()
+    pages = Pagein(tmp_path / "run.db", budget=BUDGET)
+    assert pages.history("ann")[-1].parts[0].content == done.all_messages()[-1].parts[0].content
     pages.close()
 
 

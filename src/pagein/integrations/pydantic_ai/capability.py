@@ -19,7 +19,7 @@ from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
 try:
-    from pydantic_ai import RunContext
+    from pydantic_ai import DeferredToolRequests, RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
         ModelMessage,
@@ -30,6 +30,7 @@ try:
         ToolReturnPart,
     )
     from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
     from pydantic_ai.tools import Tool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError as missing:
@@ -96,6 +97,14 @@ class Pagein(AbstractCapability[Any]):
         await asyncio.to_thread(self._conversations.record_answer, self._conversation_name(ctx), response, ctx.run_id)
         return response
 
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Record what came behind the last response: results of tools, and the calls that wait for another run."""
+        deferred = (
+            [*result.output.calls, *result.output.approvals] if isinstance(result.output, DeferredToolRequests) else []
+        )
+        await asyncio.to_thread(self._record_end, ctx, result.all_messages(), [call.tool_call_id for call in deferred])
+        return result
+
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
@@ -130,13 +139,16 @@ class Pagein(AbstractCapability[Any]):
     def history(self, conversation: str | None = None, **owners: str) -> list[ModelMessage]:
         """Every message recorded in a conversation, as it came, for ``message_history=``.
 
-        Calls that a crash left without a result are answered as interrupted: no tool runs twice. ``owners`` names those
-        that are functions of the run.
+        Calls that a crash left without a result are answered as interrupted: no tool runs twice. Calls that a run ended
+        with stay open for ``deferred_tool_results=``. ``owners`` names those that are functions of the run.
         """
-        rows = self._latest(conversation, owners).history.items()
-        messages: list[ModelMessage] = list(ModelMessagesTypeAdapter.validate_python(rows))
+        history = self._latest(conversation, owners).history
+        messages: list[ModelMessage] = list(ModelMessagesTypeAdapter.validate_python(history.items()))
         if messages and isinstance(messages[-1], ModelResponse) and messages[-1].tool_calls:
-            open_calls = messages[-1].tool_calls
+            deferred = history.deferred_calls()
+            open_calls = [call for call in messages[-1].tool_calls if call.tool_call_id not in deferred]
+            if not open_calls:
+                return messages
             messages.append(ModelRequest(parts=[_interrupted_return(call) for call in open_calls]))
         return messages
 
@@ -154,6 +166,11 @@ class Pagein(AbstractCapability[Any]):
 
     def _conversation_name(self, ctx: RunContext[Any]) -> OwnedConversation:
         return self._owners.conversation(self._name or ctx.conversation_id or "default", ctx)
+
+    def _record_end(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], deferred: Sequence[str]) -> None:
+        history = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id).history
+        if deferred:
+            history.note_deferred(deferred)
 
     def _view(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
         conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)

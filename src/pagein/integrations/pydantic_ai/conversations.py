@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
 
+from pagein.events.entries import Checkpoint
 from pagein.events.protocol import as_current_prompt, current_prompt
 from pagein.events.steps import SystemPromptStep
 from pagein.formats import Item
 from pagein.formats.parsing import to_plain_json
+from pagein.integrations._editable_history import to_json
 from pagein.integrations._item_history import ItemHistory
 from pagein.integrations._owners import OwnedConversation, OwnerChoice
 from pagein.integrations._threads import HistoryTracker, session_name
 from pagein.integrations.pydantic_ai.messages import NAME, dynamic_ref, to_items, to_rows
 
 Row = dict[str, Any]
+
+DEFERRED_CHECKPOINT = "host:pydantic-ai:deferred"
+"""Name of the checkpoints with the ids of the calls that a run ended with: another run brings their results."""
 
 _SENT_FIELDS = ("part_kind", "content", "tool_name", "tool_call_id", "args", "signature")
 """Fields of a part that a model is sent; the framework fills in others as it goes."""
@@ -47,6 +53,19 @@ class MessageHistory(ItemHistory):
                 new.append(as_current_prompt(prompt, [older[0]]))
         if new:
             self.memory.record_new_messages(new, tuple)
+
+    def note_deferred(self, call_ids: Iterable[str]) -> None:
+        """Note durably that these calls wait for results of a later run."""
+        with self.memory.exclusive():
+            self.refresh()
+            self._append(Checkpoint(DEFERRED_CHECKPOINT, to_json({"calls": sorted(call_ids)})))
+
+    def deferred_calls(self) -> frozenset[str]:
+        """The ids of the calls that the last run ended with."""
+        bodies = (entry.body for entry in reversed(self.entries()))
+        notes = (body for body in bodies if isinstance(body, Checkpoint) and body.name == DEFERRED_CHECKPOINT)
+        newest = next(notes, None)
+        return frozenset() if newest is None else frozenset(json.loads(newest.state)["calls"])
 
     def _standing_prompts(self) -> dict[tuple[str, int], tuple[int, Any]]:
         """Return position and text of the dynamic system prompts in the view, by reference and number among its own."""
