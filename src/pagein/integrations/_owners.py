@@ -5,6 +5,7 @@ A conversation of another owner is another session, under the same name, too: no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -19,6 +20,8 @@ OwnerOf = Callable[[Any], str]
 
 OWNERS = ("user", "project", "task")
 
+_LIKE_OWNED = re.compile(rf"(?:{'|'.join(OWNERS)})[=%]")
+
 
 @dataclass(frozen=True, slots=True)
 class OwnedConversation:
@@ -30,8 +33,9 @@ class OwnedConversation:
 
     @property
     def session(self) -> str:
-        """The conversation's name among those of all owners."""
-        return "".join(f"{kind}={quote(owner, safe='')}/" for kind, owner in self.owners) + self.name
+        """The conversation's name among those of all owners; a name that looks like an owner's is escaped."""
+        name = self.name.replace("%", "%25").replace("=", "%3D") if _LIKE_OWNED.match(self.name) else self.name
+        return "".join(f"{kind}={quote(owner, safe='')}/" for kind, owner in self.owners) + name
 
 
 class OwnerChoice:
