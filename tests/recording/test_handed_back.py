@@ -69,6 +69,29 @@ def test_the_user_says_the_last_words_of_a_trimmed_request_again():
     assert texts(memory.steps).count("Try again.") == 25
 
 
+REMINDER = "<reminder>stay calm</reminder>"
+
+
+@pytest.mark.parametrize("edit", [lambda text: f"{text}\n{REMINDER}", lambda text: f"{REMINDER}\n\n{text}"])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_words_that_the_host_added_to_a_request_are_recorded_and_nothing_of_ours(edit, pinned):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    if pinned:
+        memory.pin("Never push.")
+    edits = 0
+    for number in range(25):
+        *rest, last = memory.to_messages()
+        is_ours = pinned or bool(memory.report().out)
+        edits += is_ours
+        request = [*rest, last | {"content": edit(last["content"])} if is_ours else last]
+        request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+        assert memory.record_messages(request).branch is None
+    assert memory.report().out
+    assert [text for text in texts(memory.steps)[1:] if text != REMINDER] == EXPECTED
+    assert texts(memory.steps).count(REMINDER) == edits > 10
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

@@ -138,6 +138,19 @@ class KnownList:
     ending: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request that was given out: the hashes of its messages, the last of these, and ``place`` as in KnownList.
+
+    ``has_ending`` is True if the last message stands in the user's place.
+    """
+
+    hashes: Sequence[bytes] = ()
+    last: Any = None
+    place: int = 0
+    has_ending: bool = False
+
+
 @dataclass(slots=True)
 class TranscriptState:
     """The lists handed over and the requests given out in this process, by hash; the repairs made so far."""
@@ -149,8 +162,8 @@ class TranscriptState:
     """The fingerprints of system prompts, by the hash of their message."""
     unlisted: set[int] = field(default_factory=set)
     """Numbers of the fingerprints of what was recorded as steps, not in a list."""
-    last_request: tuple[tuple[bytes, ...], int] = (), 0
-    """The hashes of the messages of the last request, and the number of the run's fingerprints that it covers."""
+    sent: SentRequest = field(default_factory=SentRequest)
+    """The last request that was given out."""
     is_untouched: bool = True
     """True until something is recorded."""
     knows_requests: bool = False

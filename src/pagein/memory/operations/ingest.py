@@ -19,7 +19,7 @@ from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fin
 from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
-from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
+from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
 from pagein.memory.operations.lineage import Alignment, Chain, Return, align, find_return
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
@@ -101,6 +101,8 @@ class _ListReader:
     notes: list[str] = field(default_factory=list)
     listed: frozenset[int] = frozenset()
     """See ``Selection.listed``."""
+    added: tuple[Item, ...] = ()
+    """Words that the host added to the last message of a request."""
 
     def __post_init__(self) -> None:
         self.hashes = self.request.list_hashes()
@@ -128,10 +130,12 @@ class _ListReader:
         self.chain = Chain(self.log, self.state.unlisted)
         systems = ListedSystems.of(self.request, self.run)
         selection: Selection | None = None
-        if (known := self._longest_known()) is not None:
+        known = self._longest_known()
+        known = self._changed_request(0 if known is None else known[0]) or known
+        if known is not None:
             count, earlier = known
             start = self.hashes[count - 1][0] + 1
-            items = self.request.parse(start)
+            items = (*self.added, *self.request.parse(start))
             selection = self._select_behind(earlier, _without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
@@ -176,21 +180,36 @@ class _ListReader:
             if known.ending is not None and is_last and self.request.rows[number] is not known.ending:
                 continue  # a request with nothing behind it is no request: the user said what its last line says
             return count, known
-        return self._trimmed_request()
+        return None
 
-    def _trimmed_request(self) -> tuple[int, KnownList] | None:
-        """The last request, of which the host left messages out, by what it has that nobody handed over."""
-        sent, place = self.state.last_request
-        hashes = self.request.hashes()
+    def _changed_request(self, least: int) -> tuple[int, KnownList] | None:
+        """The last request as the host changed it: without some of its messages, or with words added to the last one.
+
+        A message in it that nobody handed over shows that it is one. None for one of not more than ``least`` messages.
+        """
+        sent, hashes = self.state.sent, self.request.hashes()
         rows = [hashes[number] for number, _ in self.hashes]
-        rest = iter(sent)
+        rest = iter(sent.hashes)
         count = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
-        if count < 2 or rows[count - 1] != sent[-1] or place <= self.log.list_start:
+        if count == 0 or count + 1 <= least or sent.place <= self.log.list_start:
             return None
-        items = _without_systems(self.request.parse(0, self.hashes[count - 1][0] + 1))
-        if set(self.log.fingerprints).issuperset(map(fingerprint, items)):
+        # The user may say what an ending says: it proves nothing, and with nothing behind it the user said it.
+        is_ending = sent.has_ending and rows[count - 1] == sent.hashes[-1]
+        count -= is_ending and count == len(rows)
+        proof = self.request.parse(0, self.hashes[count - 1][0] + (not is_ending)) if count else ()
+        added: tuple[Item, ...] = ()
+        if rows[count - 1] in sent.hashes[-2:-1] and count + 1 < len(rows):
+            number, last = self.hashes[count][0], self.request.form.parse([sent.last])
+            added = added_words(last, self.request.parse(number, number + 1))
+            proof, count = (*proof, *last), count + len(added)
+        if count <= max(1, least) or (
+            not added and rows[count - 1] not in sent.hashes[-2 if sent.has_ending else -1 :]
+        ):
             return None
-        return count, KnownList(place, is_request=True)
+        if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(proof))):
+            return None
+        self.added = added
+        return count, KnownList(sent.place, is_request=True)
 
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
@@ -393,6 +412,19 @@ def _without_systems(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not isinstance(item, SystemPromptStep)]
 
 
+def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
+    """Return what the host added before or behind the text of the user's message; nothing for any other change."""
+    if (
+        len(items) != 1
+        or len(changed) != 1
+        or not (isinstance(items[0], TaskStep) and isinstance(changed[0], TaskStep))
+    ):
+        return ()
+    text, whole = as_text(items[0].content).strip(), as_text(changed[0].content).strip()
+    added = whole.removeprefix(text) if whole.startswith(text) else whole.removesuffix(text)
+    return (TaskStep(added.strip()),) if text and added.strip() and added != whole else ()
+
+
 def _is_respelled(text: str, other: str) -> bool:
     """True where nearly all words of the shorter text are in the other one; numbers, as a clock's, are all the same."""
     one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
@@ -405,9 +437,11 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
     ``ending`` is its last message where nobody said that, else None.
     """
     _remember_hashes(state, request.request_hashes(has_ending=ending is not None), place, ending)
-    hashes = request.hashes()
-    rows = [hashes[number] for number, _ in request.list_hashes()]
-    state.last_request = tuple(rows[:-1] if ending is not None else rows), place
+    numbers = [number for number, _ in request.list_hashes()]
+    if numbers:
+        hashes = request.hashes()
+        rows = [hashes[number] for number in numbers]
+        state.sent = SentRequest(rows, request.rows[numbers[-1]], place, has_ending=ending is not None)
 
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
