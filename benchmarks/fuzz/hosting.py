@@ -394,6 +394,16 @@ def _hand_request_back(stage: Stage) -> None:
     stage.memory.record_messages([*request, *stage.new], stage.format)
 
 
+def _hand_trimmed_request_back(stage: Stage) -> None:
+    """The request without some of its older words, and what followed it: a host that trims what it was given."""
+    request = list(stage.last_request or ())
+    older = [at for at, row in enumerate(request[:-1]) if row in stage.rows and _is_words(row)]
+    if len(older) > 2 and any('<memory kind="' in _all_text(row) for row in request[:-1] if row not in stage.rows):
+        dropped = set(stage.draw.sample(older, stage.draw.randint(1, len(older) - 1)))
+        request = [row for at, row in enumerate(request) if at not in dropped]
+    stage.memory.record_messages([*request, *stage.new], stage.format)
+
+
 def _hand_edited(stage: Stage) -> None:
     stage.hand_over(stage.rows)
     users = [at for at, utterance in enumerate(stage.said) if utterance.role == "user"]
@@ -551,6 +561,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "clock in task": _hand_whole_with_clock_in_task,
     "crash": _hand_whole_after_crash,
     "request": _hand_request_back,
+    "trimmed": _hand_trimmed_request_back,
     "edited": _hand_edited,
     "compacted": _hand_compacted,
     "markers": _hand_with_markers,

@@ -190,23 +190,20 @@ class _ListReader:
         sent, hashes = self.state.sent, self.request.hashes()
         rows = [hashes[number] for number, _ in self.hashes]
         rest = iter(sent.hashes)
-        count = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
-        if count == 0 or count + 1 <= least or sent.place <= self.log.list_start:
-            return None
-        # The user may say what an ending says: it proves nothing, and with nothing behind it the user said it.
-        is_ending = sent.has_ending and rows[count - 1] == sent.hashes[-1]
-        count -= is_ending and count == len(rows)
-        proof = self.request.parse(0, self.hashes[count - 1][0] + (not is_ending)) if count else ()
-        added: tuple[Item, ...] = ()
-        if rows[count - 1] in sent.hashes[-2:-1] and count + 1 < len(rows):
-            number, last = self.hashes[count][0], self.request.form.parse([sent.last])
+        reach = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
+        ends = sent.hashes[-2 if sent.has_ending else -1 :]
+        count = next((at for at in range(reach, 0, -1) if rows[at - 1] in ends), 0)
+        # The user may say what an ending says: with nothing behind it the user said it.
+        count -= sent.has_ending and count == len(rows) and rows[-1] == sent.hashes[-1]
+        last, added = tuple[Item, ...](), tuple[Item, ...]()
+        if reach and rows[reach - 1] in sent.hashes[-2:-1] and reach + 1 < len(rows):
+            number, last = self.hashes[reach][0], self.request.form.parse([sent.last])
             added = added_words(last, self.request.parse(number, number + 1))
-            proof, count = (*proof, *last), count + len(added)
-        if count <= max(1, least) or (
-            not added and rows[count - 1] not in sent.hashes[-2 if sent.has_ending else -1 :]
-        ):
+            count = reach + 1 if added else count
+        if count <= max(1, least) or sent.place <= self.log.list_start:
             return None
-        if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(proof))):
+        sent_items = self.request.parse(0, self.hashes[count - 1 - len(added)][0] + 1) + (last if added else ())
+        if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(sent_items))):
             return None
         self.added = added
         return count, KnownList(sent.place, is_request=True)
