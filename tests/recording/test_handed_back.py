@@ -92,6 +92,33 @@ def test_words_that_the_host_added_to_a_request_are_recorded_and_nothing_of_ours
     assert texts(memory.steps).count(REMINDER) == edits > 10
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_image_that_the_host_added_to_a_request_is_an_image(is_first):
+    memory = AgentMemory.open(":memory:", budget=20_000)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    *rest, last = memory.to_messages()
+    added = [
+        {"type": "image_url", "image_url": {"url": "https://a.example/a.png"}},
+        {"type": "text", "text": "Like this."},
+    ]
+    words = [{"type": "text", "text": last["content"]}]
+    changed = last | {"content": [*added, *words] if is_first else [*words, *added]}
+    memory.record_messages([*rest, changed, said("assistant", "I see.")])
+    assert added in [message["content"] for message in memory.to_messages()]
+    assert sum("Never push." in str(message) for message in memory.to_messages()) == 1
+
+
+def test_a_number_that_the_host_made_longer_is_recorded_whole():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    memory.record_messages([said("assistant", "Which?"), said("user", "Issue 1")], whole=False)
+    *rest, last = memory.to_messages()
+    memory.record_messages([*rest, last | {"content": "Issue 12"}, said("assistant", "Done.")])
+    assert texts(memory.steps)[-2:] == ["Issue 12", "Done."]
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

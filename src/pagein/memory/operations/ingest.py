@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.errors import FormatError
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
-from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, as_text
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, Text, as_parts, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
@@ -410,16 +410,29 @@ def _without_systems(items: Sequence[Item]) -> list[Item]:
 
 
 def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
-    """Return what the host added before or behind the text of the user's message; nothing for any other change."""
-    if (
-        len(items) != 1
-        or len(changed) != 1
-        or not (isinstance(items[0], TaskStep) and isinstance(changed[0], TaskStep))
-    ):
-        return ()
-    text, whole = as_text(items[0].content).strip(), as_text(changed[0].content).strip()
-    added = whole.removeprefix(text) if whole.startswith(text) else whole.removesuffix(text)
-    return (TaskStep(added.strip()),) if text and added.strip() and added != whole else ()
+    """Return what the host added before or behind the user's message, images too; nothing for any other change.
+
+    Words that grew, as a number by a digit, are no additions: then it is the whole message.
+    """
+    match items, changed:
+        case [TaskStep(content=content)], [TaskStep(content=whole) as message]:
+            old, new = as_parts(content), as_parts(whole)
+        case _:
+            return ()
+    if new[: len(old)] == old or new[-len(old) :] == old:
+        rest = new[len(old) :] if new[: len(old)] == old else new[: -len(old)]
+        return (replace(message, content=rest),) if rest else ()
+    text = as_text(content).strip()
+    for at, cut in ((0, str.removeprefix), (len(new) - 1, str.removesuffix)):
+        words = as_text(new[at : at + 1]).strip()
+        added = cut(words, text)
+        if text and added != words and (len(new) > 1 or added):
+            seam = text[-1:] + added[:1] if at == 0 and words.startswith(text) else added[-1:] + text[:1]
+            if len(seam) > 1 and seam.isalnum():
+                return (message,)
+            own = (Text(added.strip()),) if added else ()
+            return (replace(message, content=(*new[:at], *own, *new[at + 1 :])),)
+    return ()
 
 
 def _is_respelled(text: str, other: str) -> bool:
