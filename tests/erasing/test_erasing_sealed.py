@@ -12,6 +12,7 @@ from pagein.backends.open import open_log
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.events.entries import Pin
 from pagein.events.steps import Image
+from pagein.memory.erasure.sessions import erase_session
 from pagein.memory.export import export_session, import_session
 from pagein.testing.erasure import PICTURE
 from pagein.testing.logs import NOON, LogTests
@@ -173,3 +174,27 @@ def test_a_branch_of_a_log_with_a_key_has_the_key(tmp_path):
     with AgentMemory(SQLiteLog(path, key=KEY), budget=2_000) as memory:
         memory.switch("other")
         assert memory.steps[-1].content == f"I am {SECRET}"
+
+
+@pytest.mark.parametrize("other", [OTHER, None])
+@pytest.mark.parametrize("mine", [KEY, None])
+def test_erasing_reaches_what_its_key_opens_and_is_not_stopped_by_what_another_key_closed(tmp_path, mine, other):
+    keys, path = {"ann": mine, "bob": other}, tmp_path / "run.db"
+    opened = {user: AgentMemory.open(path, session=user, user=user, key=keys[user], budget=2_000) for user in keys}
+    for user, memory in opened.items():
+        memory.record(TaskStep(f"I am {user} {SECRET}."), TaskStep("Hello"))
+        memory.facts.add(f"{user} is called {SECRET}.")
+    ann, bob = opened.values()
+    assert ann.erase("s0").entries == 1
+    assert ann.erase_facts("user").facts == 1
+    assert SECRET not in f"{ann.steps} {ann.facts.list()}"
+    assert ann.erase_session().entries
+    assert SECRET in str(bob.steps)
+    assert SECRET in str(bob.facts.list())
+    assert bob.verify().ok
+    for memory in opened.values():
+        memory.close()
+    if other is not None:
+        with pytest.raises(LogEncrypted):  # bob's facts do not open: nothing is erased by halves
+            erase_session(path, "bob", key=mine)
+    assert erase_session(path, "bob", key=other).entries == 2

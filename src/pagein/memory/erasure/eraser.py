@@ -32,6 +32,7 @@ from pagein.memory.erasure.scope import (
     erase_sessions,
     erased_contents,
     fact_logs,
+    opened,
     run_logs,
 )
 from pagein.memory.facts_runtime import FactsRuntime
@@ -79,7 +80,7 @@ class Eraser:
         for session, entries in (plan.revised or {}).items():
             self.search.revise(entries, session)
         # A fact that goes was shown to other runs of its owner, too.
-        shown = tuple(cut_shown(run_logs(self.root.store), contents, reason)) if contents else ()
+        shown = tuple(cut_shown(opened(run_logs(self.root.store)), contents, reason)) if contents else ()
         self._make(join_cuts(plan.cuts, shown), facts)
         telling = () if plan.repetitions is None else plan.repetitions.telling
         scrubbed = self.root.store.scrub(telling) and not self._says(telling)
@@ -99,7 +100,7 @@ class Eraser:
         cut = cut_facts(session, entries, positions, reason)
         if cut is None:
             return Erasure()
-        cuts = list(cut_shown(run_logs(self.root.store), erased_contents(entries, cut), reason))
+        cuts = list(cut_shown(opened(run_logs(self.root.store)), erased_contents(entries, cut), reason))
         self._make(cuts, [cut])
         return Erasure(facts=count_facts([cut]), derived=len(cuts), scrubbed=self.root.store.scrub())
 
@@ -126,7 +127,7 @@ class Eraser:
         """The cuts in the logs of facts, and the contents of the facts that they erase."""
         cuts: list[Cut] = []
         contents: list[str] = []
-        for log in fact_logs(self.facts.store):
+        for log in opened(fact_logs(self.facts.store)):
             entries = tuple(log.read())
             positions = facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
             if cut := cut_facts(log.session, entries, positions, reason):

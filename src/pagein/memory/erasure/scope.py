@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pagein.errors import LogUnwritable
+from pagein.errors import LogEncrypted, LogUnwritable
 from pagein.events.entries import FactStated
 from pagein.facts.owners import RESERVED, is_reserved
 from pagein.log.base import Entry, LogStore, StoredLog
@@ -49,6 +49,19 @@ def _logs(store: LogStore, names: Iterable[str]) -> Iterator[StoredLog]:
     for name in names:
         with closing(store.log(name)) as log:
             yield log
+
+
+def opened(logs: Iterable[StoredLog]) -> Iterator[StoredLog]:
+    """Those of the logs that the store's key opens. A run's facts have its key: nothing of it is in the others."""
+    return (log for log in logs if _is_open(log))
+
+
+def _is_open(log: StoredLog) -> bool:
+    try:
+        next(iter(log.read(0, 1)), None)
+    except LogEncrypted:
+        return False
+    return True
 
 
 def cut_shown(logs: Iterable[StoredLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
@@ -98,7 +111,8 @@ def erase_sessions(
     names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
     removals = [Removal(name, reason, trace and name in runs) for name in _with_parts(runs, names)]
     cuts = []
-    for log in fact_logs(facts):
+    # Without the run's key its facts, too, are among those that do not open.
+    for log in opened(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
         entries = tuple(log.read())
         positions = facts_from(entries, erased, lambda _: False)
         if all(removal.session != log.session for removal in removals) and (

@@ -100,7 +100,7 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
                 contents += scope.erased_contents(entries, cut)
                 cuts.append(cut)
         if contents:
-            cuts += scope.cut_shown(scope.run_logs(logs), contents, reason)
+            cuts += scope.cut_shown(scope.opened(scope.run_logs(logs)), contents, reason)
         logs.erase(cuts, at=time.time())
         return scope.Erasure(facts=scope.count_facts(cuts), scrubbed=logs.scrub())
 
