@@ -69,7 +69,7 @@ NAMED = {
         user(
             "What is in these?",
             IMAGE,
-            {"inlineData": {"mimeType": "image/webp", "data": PNG}, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}},
+            {"inlineData": {"mimeType": "image/webp", "data": "UklGRgAAAABXRUJQ"}, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}},
             {"inlineData": {"mimeType": "image/png", "data": "-_-_"}},
             {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://example.org/a"}},
             {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/a.png"}},

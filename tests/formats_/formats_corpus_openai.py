@@ -71,7 +71,7 @@ NAMED = {
                 {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"}},
                 {"type": "image_url", "image_url": {"url": "https://example.org/a.jpg"}},
                 {"type": "image_url", "image_url": {"url": "https://example.org/b.jpg", "detail": "auto"}, "prompt_cache_breakpoint": {"mode": "explicit"}},
-                {"type": "image_url", "image_url": {"url": f"data:image/svg+xml;base64,{PNG}"}},
+                {"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}},
             ]
         )
     ],

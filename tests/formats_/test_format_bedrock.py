@@ -174,7 +174,7 @@ def test_system_and_words_are_read_in_both_spellings():
         ([{"role": "narrator", "content": []}], "role"),
         ([user({"type": "text"})], "content[0]"),
         ([assistant({"toolUse": {"toolUseId": "a", "name": "f", "input": "{}"}})], "input"),
-        ([user({"image": {"format": "bmp", "source": {"bytes": PNG}}})], "image.format"),
+        ([user({"image": {"format": "bmp", "source": {"bytes": PNG, "x": 1}}})], "image.format"),
         ([user({"image": {"format": "png", "source": {"bytes": "ü"}}})], "image.source.bytes"),
     ],
 )

@@ -174,7 +174,7 @@ def test_a_request_is_read_in_every_spelling():
     [
         ({"model": "m"}, "contents"),
         ({"contents": None}, "contents"),
-        ([user({"inlineData": {"mimeType": "image/gif", "data": PNG}})], "inlineData.mimeType"),
+        ([user({"inlineData": {"data": PNG}})], "inlineData.mimeType"),
         ([{"role": "narrator", "parts": []}], "role"),
         ([model({"functionCall": {"name": "f", "args": "{}"}})], "args"),
         ([user({"functionResponse": {"name": "f", "response": "x"}})], "response"),

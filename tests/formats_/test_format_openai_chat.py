@@ -19,6 +19,7 @@ class TestOpenAIChat(FormatTests):
             "foreign parts",
             "image from the assistant",
             "image in instructions",
+            "image type",
             "lone surrogates",
             "tool name",
         }

@@ -148,6 +148,7 @@ class TestOpenAIResponses(FormatTests):
             "foreign parts",
             "image from the assistant",
             "image in instructions",
+            "image type",
             "lone surrogates",
             "tool name",
         }

@@ -87,6 +87,7 @@ OPENAI_ILLEGAL = {
     "image as a string": ([user([{"type": "image_url", "image_url": "https://e.org/a.png"}])], "image_url: expected an object"),
     "image without url": ([user([{"type": "image_url", "image_url": {}}])], "image_url.url: missing"),
     "data URL that is no image": ([user([image("data:text/plain;base64,QQ==")])], "a data URL must be"),
+    "image of another type": ([user([image("data:image/bmp;base64,QQ==")])], "'image/bmp' is none of image/png"),
     "unknown detail": ([user([image(detail="very")])], "detail: 'very'"),
     "lone surrogate": ([user("\ud800")], "lone surrogate"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The size of an image in pixels, read from its first bytes."""
+"""The size and the media type of an image, read from its first bytes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def image_size(data: bytes) -> Size | None:
             width, height = read(data)
             return Size(width, height) if width > 0 and height > 0 else None
     return None
+
+
+def image_type(data: bytes) -> str:
+    """Read the media type of an image from its first bytes; "" for bytes that are not known."""
+    return next((kind for magic, at, kind in _TYPES if data[at : at + len(magic)] == magic), "")
 
 
 def _big_endian(data: bytes, at: int, length: int) -> int:
@@ -83,6 +88,19 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
             at += 2 if marker in _JPEG_BARE_MARKERS else 2 + max(2, _big_endian(data, at + 2, 2))
     return 0, 0
 
+
+_TYPES = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF8", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+    (b"BM", 0, "image/bmp"),
+    (b"II*\0", 0, "image/tiff"),
+    (b"MM\0*", 0, "image/tiff"),
+    (b"ftyphei", 4, "image/heic"),
+    (b"ftypmif1", 4, "image/heif"),
+    (b"ftypavif", 4, "image/avif"),
+)
 
 _SNIFFERS = (
     (b"\x89PNG\r\n\x1a\n", 0, _png_size),

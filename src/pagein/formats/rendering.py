@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from pagein._common import surrogates
+from pagein._common.image_header import image_type
 from pagein.errors import FormatError
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Part, ToolCall, as_parts
@@ -148,6 +149,16 @@ def image_placeholder(image: Image) -> str:
 
 IMAGE_PLACEHOLDER = re.compile(r"\[image [0-9a-f]{12}\]")
 """The text that ``image_placeholder`` returns."""
+
+
+def sent_media_type(image: Image) -> str:
+    """Return the media type to send: that of the bytes where they tell, else the declared one.
+
+    Anthropic refuses an image whose declared type is not that of its bytes, and so every later request of the run
+    (anthropics/claude-code#13131, BerriAI/litellm#24900). ``image/jpg`` is no media type.
+    """
+    declared = image.media_type.lower()
+    return image_type(image.data) or ("image/jpeg" if declared == "image/jpg" else declared)
 
 
 def image_base64(image: Image) -> str:

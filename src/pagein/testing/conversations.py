@@ -15,6 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from pagein._common.image_header import image_type
 from pagein.events.messages import Message
 from pagein.events.steps import (
     ActionStep,
@@ -51,7 +52,7 @@ LOSSES = {
     "image from the assistant": "an image the model made",
     "image in a result": "an image a tool returned",
     "image in instructions": "an image in the system prompt",
-    "image type": "an image that is no PNG, JPEG, GIF or WebP, or not fetched by https",
+    "image type": "an image that is no PNG, JPEG, GIF or WebP, whose bytes are of another type, or that is not fetched by https",
     "lone surrogates": "half a character, which is not UTF-8",
     "message fields": "a provider's fields beside role and content",
     "tool name": "a letter in a tool's name other than a-z, A-Z, 0-9, _ and -",
@@ -190,7 +191,8 @@ def _text(text: str) -> Iterator[Statement]:
 def _image(image: Image, role: str, provider: str) -> Iterator[Statement]:
     places = {"tool": "image in a result", "assistant": "image from the assistant", "system": "image in instructions"}
     losses = {places[role]} if role in places else set()
-    if not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
+    is_mislabelled = image_type(image.data) not in ("", image.media_type)
+    if is_mislabelled or not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
         losses.add("image type")
     if image.url:
         losses.add("image address")

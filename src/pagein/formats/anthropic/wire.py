@@ -322,8 +322,8 @@ def _image_block(image: steps.Image, place: str) -> Block:
     source: dict[str, Any] | None = None
     if image.url.startswith("https://"):
         source = {"type": "url", "url": image.url}
-    elif image.data and image.media_type in rules.IMAGE_TYPES:
-        source = {"type": "base64", "media_type": image.media_type, "data": rendering.image_base64(image)}
+    elif image.data and (media_type := rendering.sent_media_type(image)) in rules.IMAGE_TYPES:
+        source = {"type": "base64", "media_type": media_type, "data": rendering.image_base64(image)}
     if source is None or place not in {"user", "result"}:
         return _text_block(rendering.image_placeholder(image))
     return {**beside, "type": "image", "source": source}

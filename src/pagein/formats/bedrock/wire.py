@@ -202,8 +202,8 @@ def _image(row: Block) -> steps.Image | None:
     """Parse an image; None where rendering would not give back the same block."""
     match row:
         case {"image": {"format": str(kind), "source": {"bytes": str(encoded), **more}, **rest}}:
-            data = None if more or rest or kind not in rules.IMAGE_FORMATS else parsing.decode_exact_base64(encoded)
-            return steps.Image(data, f"image/{kind}") if data and len(data) <= rules.IMAGE_MAX_BYTES else None
+            data = None if more or rest else parsing.decode_exact_base64(encoded)
+            return steps.Image(data, f"image/{kind}") if data else None
         case {"image": {"format": str(kind), "source": {"s3Location": {"uri": str(url), **owner}, **more}, **rest}}:
             is_plain = url.startswith("s3://") and kind in rules.IMAGE_FORMATS and not (owner or more or rest)
             return steps.Image(media_type=f"image/{kind}", url=url) if is_plain else None
@@ -284,7 +284,7 @@ def _text_block(part: steps.Text, place: str) -> Block:
 
 
 def _image_block(image: steps.Image) -> Block | None:
-    kind = image.media_type.removeprefix("image/")
+    kind = rendering.sent_media_type(image).removeprefix("image/")
     if kind not in rules.IMAGE_FORMATS or len(image.data) > rules.IMAGE_MAX_BYTES:
         return None
     if image.data:

@@ -41,7 +41,7 @@ def parse_image(part: Fields, *, in_response: bool) -> Image | None:
 
 def _inline_image(blob: Row) -> tuple[Image | None, Row]:
     media_type, data = blob.get("mimeType"), blob.get("data")
-    if blob.keys() != {"mimeType", "data"} or not isinstance(data, str) or media_type not in rules.IMAGE_TYPES:
+    if blob.keys() != {"mimeType", "data"} or not (isinstance(data, str) and str(media_type).startswith("image/")):
         return None, {}
     content = decode_exact_base64(data)
     if content is not None:
@@ -65,11 +65,12 @@ def render_image(image: Image) -> Row | None:
         media_type = image.media_type or _type_by_suffix(image.url)
         is_taken = _is_address(image.url) and media_type in rules.IMAGE_TYPES
         return {**beside, "fileData": {"mimeType": media_type, "fileUri": image.url}} if is_taken else None
-    if image.media_type not in rules.IMAGE_TYPES:
+    media_type = rendering.sent_media_type(image)
+    if media_type not in rules.IMAGE_TYPES:
         return None
     encode = base64.urlsafe_b64encode if _URL_ALPHABET in own else base64.b64encode
     data = encode(image.data).decode("ascii")
-    return {**beside, "inlineData": {"mimeType": image.media_type, "data": data}}
+    return {**beside, "inlineData": {"mimeType": media_type, "data": data}}
 
 
 def _is_address(url: str) -> bool:

@@ -30,29 +30,33 @@ def parse_image(row: Block) -> Image | None:
         fields = rest if spelling == "openai" else {_SPELLING_KEY: spelling, **rest}
         extra = Opaque("langchain", "image", compact_json(fields), compact_json(rest)) if fields else None
         parsed_image = replace(image, extra=extra)
-        if render_image(parsed_image) == row:
+        if _render_image(parsed_image, image.media_type) == row:
             return parsed_image
     return None
 
 
 def render_image(image: Image) -> Block:
     """Render an image in the shape it came in; others in OpenAI's, which every integration accepts."""
+    return _render_image(image, rendering.sent_media_type(image))
+
+
+def _render_image(image: Image, media_type: str) -> Block:
     fields = rendering.own_fields(image.extra, "langchain") or {}
     beside = {key: value for key, value in fields.items() if key != _SPELLING_KEY}
     data = rendering.image_base64(image) if image.data else ""
     match fields.get(_SPELLING_KEY):
         case "standard":
-            source = {"base64": data, "mime_type": image.media_type} if data else {"url": image.url}
+            source = {"base64": data, "mime_type": media_type} if data else {"url": image.url}
             return {**beside, "type": "image", **source}
         case "v0":
-            inline = {"source_type": "base64", "data": data, "mime_type": image.media_type}
+            inline = {"source_type": "base64", "data": data, "mime_type": media_type}
             source = inline if data else {"source_type": "url", "url": image.url}
             return {**beside, "type": "image", **source}
         case "anthropic":
-            inline = {"type": "base64", "media_type": image.media_type, "data": data}
+            inline = {"type": "base64", "media_type": media_type, "data": data}
             source = inline if data else {"type": "url", "url": image.url}
             return {**beside, "type": "image", "source": source}
-    media_type = image.media_type if image.media_type.startswith("image/") else "image/png"  # as in OpenAI's format
+    media_type = media_type if media_type.startswith("image/") else "image/png"  # as in OpenAI's format
     url = image.url or f"data:{media_type};base64,{data}"
     detail = {"detail": image.detail} if image.detail else {}
     return {**beside, "type": "image_url", "image_url": {"url": url, **detail}}

@@ -8,6 +8,7 @@ Blocks that are neither text nor an image are not checked.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,8 @@ _ROLES = {
 
 REMOVE_TYPE = "remove"
 """The type of LangGraph's ``RemoveMessage``."""
+
+_IMAGE_TYPE = re.compile(r"^data:image/[a-zA-Z0-9.+-]+")
 
 Block = dict[str, Any]
 
@@ -80,8 +83,12 @@ def _block(block: Any, role: str) -> Any:
         return {"type": "text", "text": block}
     if not isinstance(block, dict) or not isinstance(block.get("type"), str) or block["type"] == "text":
         return block
+    source = block.get("image_url")
     if block["type"] == "image_url" and role == "user":
-        return block
+        if not isinstance(source, dict) or not isinstance(source.get("url"), str):
+            return block
+        # The types of images that are taken depend on the model behind LangChain.
+        return {**block, "image_url": {**source, "url": _IMAGE_TYPE.sub("data:image/png", source["url"])}}
     return {"type": "text", "text": f"[{block['type']}]"}
 
 

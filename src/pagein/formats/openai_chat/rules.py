@@ -8,7 +8,9 @@ checked. The limits are those of the API's own errors:
   (vercel/ai#5171, microsoft/autogen#6377). LiteLLM's ids with a thought's signature are longer: the gateway takes them
   back, and needs them whole (BerriAI/litellm#16895);
 * calls of a message: "Invalid 'messages[3].tool_calls': array too long. Expected an array with maximum length 128"
-  (pydantic/pydantic-ai#1105, openai/openai-dotnet#317).
+  (pydantic/pydantic-ai#1105, openai/openai-dotnet#317);
+* types of images: "You uploaded an unsupported image. Please make sure your image has of one the following formats:
+  ['png', 'jpeg', 'gif', 'webp']" (STranslate/STranslate#277).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pagein.events.tool_call_encoding import GATEWAY_MARK, ID_MIN_LIMIT
 from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 DETAILS = ("low", "high", "auto", "original")
 NAME_MAX_CHARS = 64
 ID_MAX_CHARS = ID_MIN_LIMIT
@@ -38,7 +41,7 @@ PART_ROLES: Mapping[str, tuple[str, ...]] = {
 """The roles that may carry each documented part type."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DATA_URL = re.compile(r"data:image/[a-zA-Z0-9.+-]+(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+")
+_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+)(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+")
 
 Rows = list[dict[str, Any]]
 
@@ -199,7 +202,11 @@ def image_problems(source: Any) -> Iterator[str]:
     url = source.get("url")
     if not isinstance(url, str) or not url:
         yield ".url: missing or empty"
-    elif url.startswith("data:") and not _DATA_URL.fullmatch(url):
-        yield ".url: a data URL must be data:image/...;base64,..."
+    elif url.startswith("data:"):
+        match = _DATA_URL.fullmatch(url)
+        if match is None:
+            yield ".url: a data URL must be data:image/...;base64,..."
+        elif match[1].lower() not in IMAGE_TYPES:
+            yield f".url: {match[1]!r} is none of {', '.join(IMAGE_TYPES)}"
     if source.get("detail") not in (None, *DETAILS):
         yield f".detail: {source['detail']!r} is none of {', '.join(DETAILS)}"

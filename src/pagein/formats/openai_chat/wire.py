@@ -12,7 +12,6 @@ that a tool returned is sent in a user message behind the results of its turn, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,8 +36,6 @@ _RENDERED_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 """Keys that the renderer sets; kept fields never override them."""
 
 _IMAGE_CURE = "send the picture's bytes in base64 or its https URL, or leave the part out"
-
-_IMAGE_TYPE = re.compile(r"image/[a-zA-Z0-9.+-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +306,9 @@ def _text_row(text: str) -> dict[str, Any]:
 def _image_row(image: steps.Image) -> dict[str, Any]:
     url = image.url
     if not url:
-        media_type = image.media_type if _IMAGE_TYPE.fullmatch(image.media_type) else "image/png"
+        media_type = rendering.sent_media_type(image) or rules.IMAGE_TYPES[0]
+        if media_type not in rules.IMAGE_TYPES:
+            return _text_row(rendering.image_placeholder(image))
         url = f"data:{media_type};base64,{rendering.image_base64(image)}"
     # A URL comes from the application; one the API refuses would block every request.
     if not image.data and any(rules.image_problems({"url": url})):

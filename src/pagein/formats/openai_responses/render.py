@@ -12,6 +12,7 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_name
 from pagein.formats import rendering
+from pagein.formats.openai_chat.rules import IMAGE_TYPES
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.notes import (
     ITEM_KEY,
@@ -266,6 +267,9 @@ def _text_row(text: str) -> Row:
 def _image_row(image: steps.Image) -> Row:
     url = image.url
     if not url:
-        url = f"data:{image.media_type or 'image/png'};base64,{rendering.image_base64(image)}"
+        media_type = rendering.sent_media_type(image) or IMAGE_TYPES[0]
+        if media_type not in IMAGE_TYPES:
+            return _text_row(rendering.image_placeholder(image))
+        url = f"data:{media_type};base64,{rendering.image_base64(image)}"
     detail = {"detail": image.detail} if image.detail else {}
     return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "input_image", "image_url": url, **detail}
