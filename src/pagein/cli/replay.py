@@ -111,7 +111,7 @@ def demo(
     budget. The table shows how much of what each step used was still in the view,
     and whether everything that left the view can be retrieved.
 
-    With --talk it is a chat of a person with an assistant (LongMemEval, 25,000
+    With --talk it is a chat of a person with an assistant (LongMemEval, 27,500
     tokens), and questions about what was said: the table shows how much of what
     answers each question stands in the request that asks it.
 

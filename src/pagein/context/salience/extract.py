@@ -218,7 +218,7 @@ def select_lines(
 
     ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them. With ``worth``
     only what meets as many expected needs per token is selected. ``alone`` is the worth of an identifier alone, relative to
-    one in a line. With ``reserves`` the newest requests, actions, failures and decisions have a share, whatever their worth.
+    one in a line. With ``reserves`` the newest requests, actions and decisions have a share, whatever their worth.
     """
     if not isinstance(visible, VisibleContent):
         visible = VisibleContent.parse(visible, tracker.parser, tracker.lines)
