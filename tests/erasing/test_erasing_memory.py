@@ -320,3 +320,24 @@ def test_in_memory_too():
         assert memory.verify().ok
         memory.erase_session()
         assert memory.steps == ()
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_note_of_the_model_goes_with_what_it_repeats_and_a_lasting_fact_is_named(tmp_path, recorded):
+    words, path = f"The patient is {SECRET}.", tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000, user="ann") as memory:
+        memory.record(TaskStep("Hello"), TaskStep(words))
+        for name, argument in (("note", {"text": words}), ("remember", {"content": words})):
+            if recorded:
+                memory.record(ActionStep("", (ToolCall(name, name, json.dumps(argument)),)))
+            answer = memory.call_tool(name, argument)
+            if recorded:
+                memory.record(Observation(name, answer))
+        memory.facts.add("Likes herons.", scope="session")
+        done = memory.erase("s1")
+        assert done.elsewhere == (("s2", "s4") if recorded else ("fu0",))
+        while done.elsewhere:
+            done = memory.erase(*done.elsewhere)
+        assert [fact.content for fact in memory.facts.list()] == ["Likes herons."]
+        assert SECRET not in everything(memory)
+    assert SECRET.encode() not in path.read_bytes()

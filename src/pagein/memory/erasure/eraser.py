@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pagein._common.retry import retry_on_conflict
 from pagein.events.entries import FactStated
+from pagein.facts.fact import fact_id
+from pagein.facts.owners import Owners
 from pagein.log.base import StoredLog
 from pagein.log.branch_log import BranchLog
 from pagein.log.erasure import Cut
@@ -23,6 +25,7 @@ from pagein.memory.erasure.plan import (
     join_cuts,
     plan_erasure,
     superseded_line,
+    unsourced_facts,
 )
 from pagein.memory.erasure.scope import (
     Erasure,
@@ -74,7 +77,7 @@ class Eraser:
         current = own_log(self.branches.log(self.branches.current)).session
         here = next(line for line in lines if line.session == current)
         plan = plan_erasure(lines, {(here.holder(at), at): parts for at, parts in places.items()}, reason)
-        facts, contents = ([], []) if plan.repetitions is None else self._fact_cuts(plan, reason)
+        facts, contents, known = ([], [], ()) if plan.repetitions is None else self._fact_cuts(plan, reason)
         if not plan.cuts and not facts:
             return Erasure()
         for session, entries in (plan.revised or {}).items():
@@ -84,7 +87,7 @@ class Eraser:
         self._make(join_cuts(plan.cuts, shown), facts)
         telling = () if plan.repetitions is None else plan.repetitions.telling
         scrubbed = self.root.store.scrub(telling) and not self._says(telling)
-        return Erasure(plan.steps, count_facts(facts), plan.derived, plan.elsewhere, scrubbed)
+        return Erasure(plan.steps, count_facts(facts), plan.derived, (*plan.elsewhere, *known), scrubbed)
 
     def _says(self, words: Collection[str]) -> bool:
         """True where an entry of the run, on any branch, still has one of these words; encrypted ones are read."""
@@ -123,17 +126,23 @@ class Eraser:
     def _lines(self) -> Iterator[BranchEntries]:
         return (read_line(self.branches.log(branch.name)) for branch in self.branches.list())
 
-    def _fact_cuts(self, plan: ErasurePlan, reason: str) -> tuple[list[Cut], list[str]]:
-        """The cuts in the logs of facts, and the contents of the facts that they erase."""
+    def _fact_cuts(self, plan: ErasurePlan, reason: str) -> tuple[list[Cut], list[str], tuple[str, ...]]:
+        """The cuts in the logs of facts, what the facts that they erase say, and the ids of others that say the same."""
         cuts: list[Cut] = []
         contents: list[str] = []
+        known: list[str] = []
+        owners = Owners(self.root.session, tenant=self.root.tenant, **self.facts.owner_names)
+        scopes = {owners.log_name(scope): scope for scope in owners.scopes}
+        quotes = plan.repetitions or (lambda _: False)
         for log in opened(fact_logs(self.facts.store)):
-            entries = tuple(log.read())
-            positions = facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
+            entries, scope = tuple(log.read()), scopes.get(log.session)
+            positions = facts_from(entries, plan.erased or {}, quotes, is_own=scope in {"session", "task"})
+            if scope is not None:
+                known += [fact_id(scope, at) for at in sorted(unsourced_facts(entries, quotes) - positions)]
             if cut := cut_facts(log.session, entries, positions, reason):
                 cuts.append(cut)
                 contents += erased_contents(entries, cut)
-        return cuts, contents
+        return cuts, contents, tuple(known)
 
     def _make(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
         """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one store."""

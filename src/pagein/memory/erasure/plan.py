@@ -19,7 +19,7 @@ from pagein.events.entries import (
     Observed,
     Pin,
 )
-from pagein.events.handles import parse_handle, step_handle
+from pagein.events.handles import observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import own_note
 from pagein.events.steps import ActionStep
 from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
@@ -29,7 +29,7 @@ from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact
 from pagein.memory.erasure.redact import redact, redact_observations
 from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
-from pagein.search.passages import CONTENT_PART, own_calls, passages
+from pagein.search.passages import CONTENT_PART, own_calls
 from pagein.summaries.sanitize import one_line
 
 Place = tuple[str, int]
@@ -247,10 +247,10 @@ def _points_at(text: str, mine: ErasedParts) -> bool:
 def _elsewhere(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
     own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
     for entry in line.entries:
-        if entry.position not in mine:
-            for passage in passages(entry, own):
-                if not repetitions.shared_lines.isdisjoint(recognizable_lines(passage.text)):
-                    yield passage.handle
+        for position, part, text in entry_texts(entry) if entry.position not in mine else ():
+            lines = () if (position, part) in own else recognizable_lines(text)
+            if not repetitions.shared_lines.isdisjoint(lines):
+                yield step_handle(position) if part == CONTENT_PART else observation_handle(position, part)
 
 
 def _spans(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -277,10 +277,16 @@ def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> di
     return bodies
 
 
-def facts_from(entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool]) -> set[int]:
-    """The facts that came from erased steps only, or that repeat only their content; procedures with any such step."""
+def facts_from(
+    entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool], *, is_own: bool = False
+) -> set[int]:
+    """The facts that came from erased steps only, or that repeat only their content; procedures with any such step.
+
+    ``is_own`` where the facts are the run's alone: a model's notes that repeat it name no step.
+    """
     sources: dict[int, list[bool]] = {}
     contents: dict[int, str] = {}
+    notes = unsourced_facts(entries, quotes, written=True) if is_own else set()
     for entry in entries:
         match entry.body:
             case FactStated(content=content, category=category, sources=handles):
@@ -291,7 +297,14 @@ def facts_from(entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quot
                 sources[fact] += [_is_gone(source.session, source.handle, erased) for source in handles]
             case _:
                 pass
-    return {at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or quotes(contents[at]))}
+    return notes | {at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or quotes(contents[at]))}
+
+
+def unsourced_facts(entries: Sequence[Entry], quotes: Callable[[str], bool], *, written: bool = False) -> set[int]:
+    """The facts that name no step and repeat erased content; with ``written`` those that a model wrote down."""
+    facts = ((entry.position, entry.body) for entry in entries if isinstance(entry.body, FactStated))
+    loose = ((at, fact) for at, fact in facts if not fact.sources and (fact.author == "model" or not written))
+    return {at for at, fact in loose if quotes(fact.content)}
 
 
 def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bool:

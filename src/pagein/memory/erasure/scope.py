@@ -23,8 +23,8 @@ _OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 class Erasure:
     """The result of an erasure: the run's entries, the facts, and the entries that had repeated them.
 
-    ``elsewhere`` are handles of other steps that contain a line of it in their own right: they were not named,
-    and stay. ``scrubbed`` is True where the files were written anew, and searched for the longest words that
+    ``elsewhere`` are handles of other steps that contain a line of it in their own right, and ids of facts that name
+    no step and say it: they were not named, and stay. ``scrubbed`` is True where the files were written anew, and searched for the longest words that
     only the erased steps had; False where another connection was open, or a word was found.
     """
 
