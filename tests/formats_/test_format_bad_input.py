@@ -138,8 +138,8 @@ OPENAI_BAD = [
         "messages[0].tool_calls[0].function.name: expected text, not null",
     ),
     (
-        [user(), assistant(tool_calls=[call("a"), call("b", arguments=None)])],
-        "messages[1].tool_calls[1].function.arguments: expected JSON text, not null",
+        [user(), assistant(tool_calls=[call("a"), call("b", arguments=7)])],
+        "messages[1].tool_calls[1].function.arguments: expected JSON text, not int",
     ),
     (
         [user(), assistant(tool_calls=[call("a", arguments=[1])])],
@@ -150,7 +150,10 @@ OPENAI_BAD = [
         "messages[0].tool_calls[0].custom.input: expected text",
     ),
     ([assistant(function_call="x")], "messages[0].function_call: expected an object, not str"),
-    ([assistant(function_call={"name": "n"})], "messages[0].function_call.arguments: expected JSON text"),
+    (
+        [assistant(function_call={"name": "n", "arguments": 7})],
+        "messages[0].function_call.arguments: expected JSON text",
+    ),
     ([user([{"type": "image_url"}])], "messages[0].content[0].image_url: expected an object, not null"),
     ([user([{"type": "image_url", "image_url": {}}])], "messages[0].content[0].image_url.url: expected text, not null"),
     ([user([{"type": "image_url", "image_url": ""}])], "messages[0].content[0].image_url.url: the URL is empty"),

@@ -257,6 +257,27 @@ def test_bytes_of_an_odd_media_type_go_out_as_an_image():
     assert openai_rules.problems(render(Message("user", (Image(b"x", "image/x y"),)))) == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"), [("Ann Lee", "Ann_Lee"), ("a<b>/c", "a_b_c"), ("J\u00f6rg", "J\u00f6rg"), ("x" * 70, "x" * 64)]
+)
+def test_a_name_that_the_api_refuses_is_spelled_as_it_takes_it(name, sent):
+    (row,) = back(user(name=name))
+    assert row["name"] == sent
+    assert openai_rules.problems([row]) == ()
+
+
+def test_a_name_that_says_nothing_is_left_out():
+    assert back(user(name=""), user(name=None)) == [user(), user()]
+
+
+def test_a_call_with_null_for_arguments_is_recorded():
+    """Some servers answer so where the tool takes no arguments (ogx-ai/ogx#3456)."""
+    asked = call("a")
+    asked["function"]["arguments"] = None
+    row, _ = back(assistant(tool_calls=[asked]), tool("a"))
+    assert row["tool_calls"][0]["function"]["arguments"] == ""
+
+
 def test_a_part_recorded_before_it_was_refused_blocks_nothing():
     part = {"type": "image_url", "image_url": {"url": "data:text/plain,hi"}}
     messages = [Message("user", (Opaque("openai", "image_url", json.dumps(part)),))]

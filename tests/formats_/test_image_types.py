@@ -40,6 +40,13 @@ def test_an_image_that_the_provider_refuses_is_named(format, data, declared):
     assert sent_types(request_of(image, format)) == [f"[image {image.digest[:12]}]"]
 
 
+def test_anthropic_gets_no_image_that_is_too_large():
+    """One of them ended the run: "image exceeds 5 MB maximum"."""
+    image = Image(b"\x89PNG\r\n\x1a\n" + bytes(4_000_000), "image/png")
+    assert sent_types(request_of(image, "anthropic")) == [f"[image {image.digest[:12]}]"]
+    assert sent_types(request_of(image, "openai")) == ["image/png"]
+
+
 @pytest.mark.parametrize(
     ("format", "part"),
     [

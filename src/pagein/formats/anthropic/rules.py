@@ -7,7 +7,8 @@ checked.
 A request takes 100 images: the guide to vision says 100 for models with a window of 200,000 tokens and 600 for others.
 Those in results and documents count too. No side is over 8000 pixels, and none over 2000 where there are more than 20
 images: "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
-(anthropics/claude-code#24630). A system message in mid-conversation is no role of the API, so it is a notice.
+(anthropics/claude-code#24630). The base64 of an image has at most 5 MiB: "image exceeds 5 MB maximum: 6275800 bytes >
+5242880 bytes" (lobehub/lobehub#14711). A system message in mid-conversation is no role of the API, so it is a notice.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MAX_MESSAGES = 100_000
 MAX_CACHE_MARKERS = 4
 MAX_IMAGES = 100
 IMAGE_MAX_PIXELS = 8_000
+IMAGE_MAX_CHARS = 5 * 1024 * 1024
 MANY_IMAGES, MANY_IMAGES_MAX_PIXELS = 20, 2_000
 NAME_MAX_CHARS = 128
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -110,6 +112,10 @@ def image_size_problems(block: Block) -> Iterator[str]:
     side = longest_side(block)
     if side > IMAGE_MAX_PIXELS:
         yield f"an image with a side of {side} pixels, the API takes {IMAGE_MAX_PIXELS}"
+    source = block.get("source")
+    encoded = source.get("data") if isinstance(source, dict) else None
+    if isinstance(encoded, str) and len(encoded) > IMAGE_MAX_CHARS:
+        yield f"an image of {len(encoded):,} characters of base64, the API takes {IMAGE_MAX_CHARS:,}"
 
 
 def _image_limit_problems(images: list[Block]) -> Iterator[str]:

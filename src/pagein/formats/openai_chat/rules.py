@@ -10,7 +10,9 @@ checked. The limits are those of the API's own errors:
 * calls of a message: "Invalid 'messages[3].tool_calls': array too long. Expected an array with maximum length 128"
   (pydantic/pydantic-ai#1105, openai/openai-dotnet#317);
 * types of images: "You uploaded an unsupported image. Please make sure your image has of one the following formats:
-  ['png', 'jpeg', 'gif', 'webp']" (STranslate/STranslate#277).
+  ['png', 'jpeg', 'gif', 'webp']" (STranslate/STranslate#277);
+* the name of who speaks: "Invalid 'messages[1].name': string does not match pattern"
+  (jekalmin/extended_openai_conversation#251, microsoft/autogen#4157).
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ PART_ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """The roles that may carry each documented part type."""
 
+_NOT_IN_SPEAKER = re.compile(r"[\s<|\\/>]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+)(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+")
 
@@ -143,8 +146,19 @@ def _message_problems(message: dict[str, Any]) -> Iterator[str]:
         yield f".content: expected text or a list, not {type_name(content)}"
     elif content is None and role != "assistant":
         yield ".content: there is none"
+    if message.get("name") is not None and not _is_speaker_name(message["name"]):
+        yield f".name: {message['name']!r} is not 1 to {NAME_MAX_CHARS} characters without spaces, <, >, |, / and \\"
     if role == "assistant":
         yield from _assistant_problems(message)
+
+
+def _is_speaker_name(name: object) -> bool:
+    return isinstance(name, str) and name == speaker_name(name) != ""
+
+
+def speaker_name(name: object) -> str:
+    """Return the name of who speaks as the API takes it."""
+    return _NOT_IN_SPEAKER.sub("_", str(name))[:NAME_MAX_CHARS]
 
 
 def _assistant_problems(message: dict[str, Any]) -> Iterator[str]:

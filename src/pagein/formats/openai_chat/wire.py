@@ -218,8 +218,8 @@ def _call(call: parsing.Fields, row: Any) -> steps.ToolCall:
 
 def _arguments(function: parsing.Fields) -> str:
     value = function.take("arguments")
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | None):
+        return value or ""  # some servers send null for a call without arguments
     if isinstance(value, dict):  # some applications pass the parsed arguments
         return parsing.compact_json(value)
     raise FormatError(f"expected JSON text, not {parsing.type_name(value)}", path=f"{function.path}.arguments")
@@ -238,6 +238,10 @@ def _message_rows(message: Message, *, is_first: bool) -> list[dict[str, Any]]:
 def _message_row(message: Message) -> dict[str, Any] | None:
     kept_fields = rendering.own_fields(message.extra, NAME) or {}
     beside = {key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS}
+    if beside.get("name"):
+        beside["name"] = rules.speaker_name(beside["name"])
+    else:
+        beside.pop("name", None)
     content, fields = _content_and_fields(message)
     if message.role == "system":
         role = "developer" if kept_fields.get("role") == "developer" else "system"

@@ -127,7 +127,7 @@ class _Turn:
                 steps.Opaque(NAME, kind, parsing.compact_json({**whole, **mark})),
             )
         name = call.text("name")
-        arguments = call.text("arguments" if kind == "function_call" else "input")
+        arguments = call.text_or_empty("arguments") if kind == "function_call" else call.text("input")
         beside = {**({} if kind == "function_call" else {"type": kind}), **call.rest(), **mark}
         return steps.ToolCall(call_id, name, arguments, at, parsing.opaque_extra(NAME, "call", beside))
 
