@@ -119,6 +119,21 @@ def test_a_number_that_the_host_made_longer_is_recorded_whole():
     assert texts(memory.steps)[-2:] == ["Issue 12", "Done."]
 
 
+@pytest.mark.parametrize("others", [1, 3])
+def test_a_trimmed_request_is_known_where_others_were_made_after_it(others):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        for last in range(1, others + 1):
+            memory.to_messages(keep_last_n=last)
+        rest = [request[0], *request[2:]] if len(request) > 5 else request
+        memory.record_messages([*rest, said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")])
+    assert memory.report().out
+    assert texts(memory.steps)[1:] == EXPECTED
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

@@ -123,6 +123,9 @@ Habit = Literal["unknown", "whole", "news"]
 
 MAX_KNOWN_LISTS = 4_096
 
+RECENT_REQUESTS = 4
+"""Requests that are known where the host changed them: it may make others, as for a count, before it hands one back."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownList:
@@ -162,8 +165,8 @@ class TranscriptState:
     """The fingerprints of system prompts, by the hash of their message."""
     unlisted: set[int] = field(default_factory=set)
     """Numbers of the fingerprints of what was recorded as steps, not in a list."""
-    sent: SentRequest = field(default_factory=SentRequest)
-    """The last request that was given out."""
+    sent: deque[SentRequest] = field(default_factory=lambda: deque(maxlen=RECENT_REQUESTS))
+    """The last requests that were given out, newest last."""
     is_untouched: bool = True
     """True until something is recorded."""
     knows_requests: bool = False

@@ -183,11 +183,17 @@ class _ListReader:
         return None
 
     def _changed_request(self, least: int) -> tuple[int, KnownList] | None:
-        """The last request as the host changed it: without some of its messages, or with words added to the last one.
+        """One of the last requests as the host changed it: without some messages, or with words added to the last one.
 
         A message in it that nobody handed over shows that it is one. None for one of not more than ``least`` messages.
         """
-        sent, hashes = self.state.sent, self.request.hashes()
+        matches = filter(None, (self._match_changed(sent, least) for sent in reversed(self.state.sent)))
+        count, place, self.added = max(matches, key=lambda match: match[0], default=(0, 0, ()))
+        return (count, KnownList(place, is_request=True)) if count else None
+
+    def _match_changed(self, sent: SentRequest, least: int) -> tuple[int, int, tuple[Item, ...]] | None:
+        """The number of messages that are the request's, its place, and the added words."""
+        hashes = self.request.hashes()
         rows = [hashes[number] for number, _ in self.hashes]
         rest = iter(sent.hashes)
         reach = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
@@ -205,8 +211,7 @@ class _ListReader:
         sent_items = self.request.parse(0, self.hashes[count - 1 - len(added)][0] + 1) + (last if added else ())
         if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(sent_items))):
             return None
-        self.added = added
-        return count, KnownList(sent.place, is_request=True)
+        return count, sent.place, added
 
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
@@ -451,7 +456,7 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
     if numbers:
         hashes = request.hashes()
         rows = [hashes[number] for number in numbers]
-        state.sent = SentRequest(rows, request.rows[numbers[-1]], place, has_ending=ending is not None)
+        state.sent.append(SentRequest(rows, request.rows[numbers[-1]], place, has_ending=ending is not None))
 
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
