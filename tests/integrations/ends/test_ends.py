@@ -1,7 +1,10 @@
 """The low ends of the ranges are written down once, and the run for them can be told from its words."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,15 @@ def test_every_framework_that_is_checked_has_a_low_end_and_tests():
     pinned = {each.split("==")[0] for end in ENDS.values() for each in end.pins}
     assert set(RANGES) - pinned == {"langchain-core"}  # comes with the others
     assert all((CHECKOUT / "tests/integrations" / each).is_dir() for end in ENDS.values() for each in end.tests)
+
+
+def test_the_run_of_the_low_end_collects_tests(monkeypatch):
+    run_process, commands = subprocess.run, []
+    monkeypatch.setattr(venv, "create", lambda *words, **options: None)
+    monkeypatch.setattr(subprocess, "run", lambda words, **options: commands.append(words) or run_process(["true"]))
+    run("pydantic-ai", CHECKOUT)
+    collected = run_process([sys.executable, *commands[-1][1:], "--collect-only", "-q", "-n0"], cwd=CHECKOUT)
+    assert collected.returncode == 0
 
 
 def test_what_cannot_be_run_is_told_before_anything_is_installed(tmp_path):
