@@ -322,6 +322,17 @@ def test_in_memory_too():
         assert memory.steps == ()
 
 
+@pytest.mark.parametrize("handle", ["s0.0", "s1.1", "s1.7"])
+def test_a_result_that_is_not_there_is_refused_and_nothing_is_called_erased(handle):
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record(TaskStep(SECRET), ActionStep("", (ToolCall("c", "read", "{}"),)), Observation("c", SECRET))
+        with pytest.raises(UnknownHandle):
+            memory.erase("s1.0", handle)
+        assert memory.expand("s1.0") == SECRET
+        assert memory.erase("s1.0").entries == 1
+        assert memory.erase("s1.0").entries == 0  # it is there, erased
+
+
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_note_of_the_model_goes_with_what_it_repeats_and_a_lasting_fact_is_named(tmp_path, recorded):
     words, path = f"The patient is {SECRET}.", tmp_path / "run.db"

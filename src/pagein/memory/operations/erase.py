@@ -10,6 +10,7 @@ from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN
 from pagein.memory.erasure.scope import Erasure
+from pagein.memory.operations.history import expand
 from pagein.memory.operations.load import catch_up, rebuild_after_erasure, restart_empty
 from pagein.memory.operations.summarize import cancel_summary
 
@@ -32,7 +33,10 @@ def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Er
 
             facts.append(parse_fact_id(handle))
         else:
-            _add_place(places, _parse_place(run, handle))
+            named = _parse_place(run, handle)
+            if named.observation is not None:
+                yield from expand(run, handle)  # it raises for a result that is not there
+            _add_place(places, named)
     erasure = Erasure()
     if places:
         yield from cancel_summary(run)
