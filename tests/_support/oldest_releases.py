@@ -30,7 +30,10 @@ ENDS: Mapping[str, End] = {
     "smolagents": End("smolagents,openai", ("smolagents==1.24.0",), ("smolagents",)),
     "langchain": End(
         "langchain,langgraph,facts",  # facts brings NumPy, which a store with an embedder needs
-        ("langchain==1.2.18", "langgraph==1.1.10", "langgraph-checkpoint==3.0.0", "langgraph-checkpoint-conformance"),
+        (
+            *("langchain==1.2.18", "langgraph==1.1.10", "langgraph-checkpoint==3.0.0"),
+            *("langgraph-checkpoint-conformance", "langchain-openai"),  # the example with an endpoint needs the last
+        ),
         ("langchain", "langgraph"),
     ),
     "openai-agents": End("openai-agents", ("openai-agents==0.22.0",), ("openai_agents",)),

@@ -22,6 +22,7 @@ from pagein.testing.formats import FormatTests, items_to_messages
 pytestmark = pytest.mark.slow
 
 PNG = "iVBORw0KGgo="
+JPEG, GIF = "/9j/4A==", "R0lGODlh"
 CALL = {"name": "look", "args": {"path": "a.py", "depth": None}, "id": "call_1"}
 OTHER = {"name": "look", "args": {}, "id": "call_2"}
 
@@ -44,8 +45,8 @@ CONVERSATIONS = {
                 {"type": "text", "text": "What is this?"},
                 {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "low"}},
                 {"type": "image", "base64": PNG, "mime_type": "image/png", "id": "img_1"},
-                {"type": "image", "source_type": "base64", "data": PNG, "mime_type": "image/jpeg"},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": PNG}},
+                {"type": "image", "source_type": "base64", "data": JPEG, "mime_type": "image/jpeg"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": GIF}},
                 {"type": "image", "url": "https://example.org/a.png"},
                 {"type": "image", "source_type": "url", "url": "https://example.org/a.png"},
                 {"type": "image", "file_id": "file-1"},
