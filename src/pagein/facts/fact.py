@@ -43,7 +43,7 @@ class UnknownFact(FactError):
 
     def __init__(self, id: str, why: str = "") -> None:
         self.id = id
-        super().__init__(f"no fact {id!r}{': ' + why if why else ''}; facts.list() names those there are")
+        super().__init__(f"no fact {id!r}{': ' + why if why else ''}; list the facts to see them")
 
 
 @dataclass(frozen=True, slots=True)
