@@ -82,6 +82,9 @@ REVISIONS = (
     ("Shooting days have at most twelve hours.", "I'm bringing the shooting day down to eleven hours."),
     ("No screen-time stuff on Sundays please.", "Screen time on Sundays is allowed now."),
     ("Nothing goes live on Fridays.", "You can deploy on Fridays again."),
+    ("Main goal: launch by the trade fair.", "The launch slipped to 15 September."),
+    ("The launch happens before 15 September.", "The launch slipped to the trade fair."),
+    ("No function longer than 60 lines.", "Make it 30 lines, the old cap was too strict."),
     ("Please remember: Kitchen walls: cream white.", "He talked me out of it: the kitchen gets sage green."),
     (
         "Only Jean Petrie signs for the club's account.",

@@ -166,7 +166,7 @@ REVISES = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 STRONG_CORRECTION = re.compile(
-    r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|(?:has|have|had|got|been|was|were) (?:been )?(?:moved|relocated|shifted|switched|postponed) to|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
+    r"\b(?:(?:slipped|(?:was|got|been) (?:postponed|delayed|pushed back)) (?:to|until|till)|scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|(?:has|have|had|got|been|was|were) (?:been )?(?:moved|relocated|shifted|switched|postponed) to|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)"
     r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
@@ -349,6 +349,11 @@ FREE_VALUE = re.compile(
     re.IGNORECASE,
 )
 """A setting with a value that has no type."""
+DEADLINE = re.compile(
+    r"\b(?:launch\w*|live|finish\w*|done|ready|ship\w*|deliver\w*|submit\w*|open|complete\w*|deadline|due)\b[^,.;:!?]{0,30}? (?:by|before|until|till) (?:the|our|my) (?P<value>[\w-]+(?: [\w-]+)?)(?=\s*(?:[,.;!]|$))",
+    re.IGNORECASE,
+)
+"""A time that is an event: "live by the trade fair"."""
 DATED = re.compile(r"\b(?:date|deadline|slipped|postponed|delayed)\b", re.IGNORECASE)
 """Such a setting that is a date: "the launch date is the trade fair"."""
 TAKES_OVER = re.compile(r"\b(?:has taken|have taken|takes?|took|is taking|will take) over\b", re.IGNORECASE)

@@ -260,10 +260,12 @@ class RevisionFinder:
         if is_decision:
             # "Change of plans: Lisbon instead" changes what was decided, first what names no subject either.
             olds = [old for old in olds if old.statement.kind in ("decision", "goal", "commitment")]
+            journeys = [old for old in olds if f" to {old.statement.value}" in old.statement.text]
+            olds = journeys if "destination" in new.subject and journeys else olds
             unnamed = [old for old in olds if DECISION_STEMS.issuperset(old.statement.subject)]
             bare = [old for old in olds if not _own_stems(old.statement)]
             bare = [old for old in bare if VALUE_CONCEPTS.isdisjoint(old.statement.subject)]
-            olds = unnamed or bare or olds
+            olds = unnamed or bare or journeys or olds
         else:
             olds = [old for old in olds if _may_be_referred(old.statement)]
         recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}

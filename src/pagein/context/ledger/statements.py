@@ -197,10 +197,14 @@ def _is_narration(masked: str, values: tuple[TypedValue, ...]) -> bool:
 
 
 def _clause_likelihood(masked: str) -> float:
-    """Return the likelihood of the sentence, or of what it concludes where that is likelier: "I had a cold, so come at 9"."""
+    """Return the likelihood of the sentence, or of its core where that is likelier.
+
+    The core is what it concludes ("I had a cold, so come at 9") or a correction before its reason ("Make it 9, I had a cold").
+    """
     reason = english.CONCLUDES.search(masked)
-    conclusion = masked[reason.end() :].strip() if reason else ""
-    return max(map(statement_likelihood, (masked, conclusion) if conclusion else (masked,)))
+    head = masked.partition(", ")[0]
+    cores = [masked[reason.end() :].strip()] if reason else [head] if english.STRONG_CORRECTION.search(head) else []
+    return max(map(statement_likelihood, filter(None, (masked, *cores))))
 
 
 def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
@@ -520,10 +524,11 @@ def _is_set(masked: str, value: TypedValue) -> bool:
 def _free_value(masked: str) -> TypedValue | None:
     """Return the few words that "the topic is coral reefs" and "topic: coral reefs" set; None without them."""
     core = drop_opening(masked)
-    match = english.FREE_VALUE.search(core)
+    deadline = english.DEADLINE.search(core)
+    match = deadline or english.FREE_VALUE.search(core)
     if match is None or english.PASSING.match(match["value"]):
         return None
-    kind = "date" if english.DATED.search(match[0]) else "text"
+    kind = "date" if match is deadline or english.DATED.search(match[0]) else "text"
     dropped = len(masked) - len(core)
     return TypedValue(match["value"].strip(), kind, *(dropped + end for end in match.span("value")))
 

@@ -177,12 +177,17 @@ def _counts_people(masked: str, start: int, end: int) -> bool:
     return bool(_BEFORE_PEOPLE.search(masked[:start]) or _BEHIND_PEOPLE.match(masked[end:]))
 
 
+_ADJECTIVE = re.compile(r"main (?!branch\b)[a-z]", re.IGNORECASE)
+"""Is no option: "main goal"."""
+
+
 def find_option(masked: str) -> TypedValue | None:
     """Return the last option of a known group in a sentence, such as "spaces"; None without one."""
     option = None
     for word in _WORDS.finditer(masked):
         group = OPTION_GROUPS.get(word[0].lower())
-        if group is not None and not (group == "tongue" and option is not None):
+        is_adjective = _ADJECTIVE.match(masked, word.start())
+        if group is not None and not is_adjective and not (group == "tongue" and option is not None):
             option = TypedValue(word[0], f"option:{group}", *word.span())
     return option
 
