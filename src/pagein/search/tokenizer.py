@@ -1,6 +1,6 @@
 """The tokenizer of the index: stems of words, names whole and in parts, bigrams for scripts without spaces.
 
-Stored texts and queries are analysed alike. Pure, and linear in the text. Of grammar it has only English stems
+Stored texts and queries are analysed alike. Latin letters lose their accents: "Cafe Muller" finds "Café Müller". Pure, and linear in the text. Of grammar it has only English stems
 (Snowball, Porter's second stemmer), which leave most words of other languages unchanged.
 """
 
@@ -136,12 +136,14 @@ def _terms_of_query(text: str) -> Iterator[str]:
     """As ``terms``, but only the bigrams of scripts without spaces, which distinguish more."""
     for name in _names_in(text):
         every = _name_terms(name)
+        if not name.isascii() and without_accents(name) != name:
+            every = (*every, name.lower()[:MAX_TERM_CHARS])  # as an index of an older release has it
         wide = () if name.isascii() else [term for term in every if len(term) > 1 or not _WIDE.match(term)]
         yield from wide or every
 
 
 def _names_in(text: str) -> list[str]:
-    """The names of a text in compatibility forms (NFKC), with accents; lone surrogates are replaced."""
+    """The names of a text in compatibility forms (NFKC); lone surrogates are replaced."""
     if text.isascii():
         return _ASCII_NAME.findall(text)
     return _NAME.findall(unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode()))
@@ -206,8 +208,27 @@ def _foreign_terms(name: str) -> Iterator[str]:
 
 
 def _plain_terms(text: str) -> Iterator[str]:
-    for match in _NAME.finditer(text):
+    for match in _NAME.finditer(without_accents(text)):
         yield from _parts(match[0])
+
+
+_ACCENTS = re.compile(r"(?<=[A-Za-z])[\u0300-\u036f]+")
+_LETTERS = str.maketrans({
+    "ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l",
+    "Ł": "L",
+})  # fmt: skip
+
+
+def without_accents(text: str) -> str:
+    """Return the text with plain Latin letters in the place of those with accents; other scripts stay.
+
+    >>> without_accents("Café Straße, й")
+    'Cafe Strasse, й'
+    """
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFD", text.translate(_LETTERS))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
 def stem(word: str) -> str:
@@ -254,7 +275,7 @@ def surface_forms(text: str, terms: Iterable[str]) -> dict[str, str]:
     for name in _names_in(_head_and_tail(text)):
         for term in _name_terms(name):
             if term in wanted_terms and term not in forms:
-                forms[term] = name.lower() if stem(name.lower()) == term else term
+                forms[term] = name.lower() if stem(without_accents(name).lower()) == term else term
     return {term: forms[term] for term in wanted_terms if term in forms}
 
 
