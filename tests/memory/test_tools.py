@@ -438,6 +438,16 @@ def test_the_tools_stay_small(memory):
     assert O200K.text(json.dumps(everything, separators=(",", ":"))) < 650
 
 
+def test_a_model_cannot_take_the_application_s_pin_away(memory):
+    """Any text that it reads may ask it to."""
+    handle = memory.pin("Never open door 7.")
+    answer = memory.call_tool("forget", {"id": handle})
+    assert answer.startswith(f"error: {handle} was pinned by the application")
+    assert "Never open door 7." in str(memory.to_messages())
+    memory.unpin(handle)
+    assert "Never open door 7." not in str(memory.to_messages())
+
+
 # What a model may do by itself
 
 

@@ -368,6 +368,9 @@ def _forget(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
         if position is not None and run.fold.marks.get(position) == "high":
             yield from pins.mark(run, id, "normal")
             return f"{id} may leave."
+        if pins.is_application_pin(run, id):
+            # Any text that a model reads may ask it to forget a rule.
+            raise _ToolMisuse(f"{id} was pinned by the application, and only it takes a pin of its own away")
         was_pinned = id in {step_handle(position) for position in run.fold.pinned}
         yield from pins.unpin(run, id)
         return f"{id} is no longer pinned." if was_pinned else f"What {id} says no longer holds."

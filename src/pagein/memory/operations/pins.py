@@ -129,6 +129,15 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
+def is_application_pin(run: RunState, handle: str) -> bool:
+    """True for the handle of a pin that no model made."""
+    entries = run.current_view().entries
+    return any(
+        isinstance(entry.item, Pin) and not entry.item.author and step_handle(entry.first) == handle
+        for entry in entries
+    )
+
+
 def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
     """Record the importance of the step that a handle names; "normal" takes a mark away.
 
