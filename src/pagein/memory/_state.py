@@ -180,9 +180,10 @@ class TranscriptState:
             del self.lists[next(iter(self.lists))]
 
     def forget_lists(self) -> None:
-        """Forget every list, as after the run was erased."""
+        """Forget every list and request, as after the run was erased."""
         self.lists.clear()
         self.unlisted.clear()
+        self.sent.clear()
 
     def for_fork(self, place: int) -> TranscriptState:
         """The state of a branch that has the first ``place`` fingerprints of this one."""
