@@ -404,6 +404,20 @@ def _hand_trimmed_request_back(stage: Stage) -> None:
     stage.memory.record_messages([*request, *stage.new], stage.format)
 
 
+def _hand_request_with_reminder(stage: Stage) -> None:
+    """The request with a message of the host's own in it, and what followed it."""
+    request, reminder = list(stage.last_request or ()), f"Reminder {len(stage.said)}."
+    first = next((at for at, row in enumerate(request) if row.get("role") not in ("system", "developer")), 0)
+    places = [at for at in range(first, len(request)) if "role" in request[at] and _is_words(request[at])]
+    is_sure = bool(places) and not any(words.text in LOOK_ALIKES for words in stage.said)
+    is_sure = is_sure and stage.talk.format != "openai-responses"  # whose items are more than what was said
+    is_sure = is_sure and stage.said[-len(stage.new)].role != "result"
+    if is_sure and any('<memory kind="' in _all_text(row) for row in request[first:-1] if row not in stage.rows):
+        request.insert(stage.draw.choice(places), to_rows([Utterance("user", reminder)], stage.talk.format)[0])
+        stage.said.insert(len(stage.said) - len(stage.new), Utterance("user", reminder))
+    stage.memory.record_messages([*request, *stage.new], stage.format)
+
+
 def _hand_edited(stage: Stage) -> None:
     stage.hand_over(stage.rows)
     users = [at for at, utterance in enumerate(stage.said) if utterance.role == "user"]
@@ -562,6 +576,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "crash": _hand_whole_after_crash,
     "request": _hand_request_back,
     "trimmed": _hand_trimmed_request_back,
+    "reminder": _hand_request_with_reminder,
     "edited": _hand_edited,
     "compacted": _hand_compacted,
     "markers": _hand_with_markers,

@@ -134,6 +134,26 @@ def test_a_trimmed_request_is_known_where_others_were_made_after_it(others):
     assert texts(memory.steps)[1:] == EXPECTED
 
 
+@pytest.mark.parametrize("place", [1, -1])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_message_that_the_host_put_into_a_request_is_recorded_and_nothing_of_ours(place, pinned):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    if pinned:
+        memory.pin("Never push.")
+    inserted = 0
+    for number in range(25):
+        request = memory.to_messages()
+        if pinned or memory.report().out:
+            inserted += 1
+            request.insert(place, said("user", f"{REMINDER} {number}"))
+        request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+        assert memory.record_messages(request).branch is None
+    assert memory.report().out
+    assert [text for text in texts(memory.steps)[1:] if REMINDER not in text] == EXPECTED
+    assert sum(REMINDER in text for text in texts(memory.steps)) == inserted > 10
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

@@ -9,7 +9,7 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,9 @@ _NUMBER = re.compile(r"\d+")
 
 RESPELLED_SHARE = 0.8
 """Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
+
+MAX_INSERTED = 3
+"""Messages that a host may have put into a request of ours; with more it is no longer taken for one."""
 
 _CERTAIN_ITEMS = 4
 """Items at the end of the chain that a list has by no chance, whatever it begins with."""
@@ -183,11 +186,14 @@ class _ListReader:
         return None
 
     def _changed_request(self, least: int) -> tuple[int, KnownList] | None:
-        """One of the last requests as the host changed it: without some messages, or with words added to the last one.
+        """One of the last requests as the host changed it: without some messages, or with words of its own in it.
 
         A message in it that nobody handed over shows that it is one. None for one of not more than ``least`` messages.
         """
-        matches = filter(None, (self._match_changed(sent, least) for sent in reversed(self.state.sent)))
+        recent = [*reversed(self.state.sent)]
+        matches = filter(
+            None, (match(sent, least) for match in (self._match_changed, self._match_inserted) for sent in recent)
+        )
         count, place, self.added = max(matches, key=lambda match: match[0], default=(0, 0, ()))
         return (count, KnownList(place, is_request=True)) if count else None
 
@@ -212,6 +218,33 @@ class _ListReader:
         if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(sent_items))):
             return None
         return count, sent.place, added
+
+    def _match_inserted(self, sent: SentRequest, least: int) -> tuple[int, int, tuple[Item, ...]] | None:
+        """As ``_match_changed``, for a request in which the host put a few messages of the user."""
+        hashes = self.request.hashes()
+        rows = [hashes[number] for number, _ in self.hashes]
+        wanted = deque(sent.hashes[:-1] if sent.has_ending and sent.hashes[-1] not in rows else sent.hashes)
+        matched, inserted = list[int](), list[int]()
+        for number, row in enumerate(rows):
+            if not wanted or len(inserted) > MAX_INSERTED:
+                break
+            (matched if row in wanted else inserted).append(number)
+            while row in wanted and wanted.popleft() != row:
+                pass
+        count = matched[-1] + 1 if inserted and matched and not wanted else 0
+        # The user may say what an ending says: with nothing behind it the user said it.
+        if count <= least or (sent.has_ending and count == len(rows)):
+            return None
+        known = set(self.log.fingerprints)
+        added = tuple(item for number in inserted for item in self._parse_row(number))
+        ours = [item for number in matched for item in self._parse_row(number)]
+        is_new = all(isinstance(item, TaskStep) and fingerprint(item) not in known for item in added)
+        is_ours = not known.issuperset(map(fingerprint, _without_systems(ours)))
+        return (count, sent.place, added) if is_new and is_ours else None
+
+    def _parse_row(self, number: int) -> tuple[Item, ...]:
+        """Parse the message of this number among those that are no system prompts."""
+        return self.request.parse(self.hashes[number][0], self.hashes[number][0] + 1)
 
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
