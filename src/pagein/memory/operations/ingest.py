@@ -220,7 +220,7 @@ class _ListReader:
         return count, sent.place, added
 
     def _match_inserted(self, sent: SentRequest, least: int) -> tuple[int, int, tuple[Item, ...]] | None:
-        """As ``_match_changed``, for a request in which the host put a few messages of the user."""
+        """As ``_match_changed``, for a whole request in which the host put a few messages of the user."""
         hashes = self.request.hashes()
         rows = [hashes[number] for number, _ in self.hashes]
         wanted = deque(sent.hashes[:-1] if sent.has_ending and sent.hashes[-1] not in rows else sent.hashes)
@@ -228,9 +228,11 @@ class _ListReader:
         for number, row in enumerate(rows):
             if not wanted or len(inserted) > MAX_INSERTED:
                 break
-            (matched if row in wanted else inserted).append(number)
-            while row in wanted and wanted.popleft() != row:
-                pass
+            if row == wanted[0]:
+                wanted.popleft()
+                matched.append(number)
+            else:
+                inserted.append(number)
         count = matched[-1] + 1 if inserted and matched and not wanted else 0
         # The user may say what an ending says: with nothing behind it the user said it.
         if count <= least or (sent.has_ending and count == len(rows)):
