@@ -154,6 +154,17 @@ def test_a_message_that_the_host_put_into_a_request_is_recorded_and_nothing_of_o
     assert sum(REMINDER in text for text in texts(memory.steps)) == inserted > 10
 
 
+@pytest.mark.parametrize("rows", [[], [said("system", "Be brief.")], [said("system", "Be long.")]])
+def test_a_list_without_a_message_after_a_request_with_an_ending_adds_no_words(rows):
+    """The request ended with a line in the user's place, and an IndexError came of it."""
+    memory = AgentMemory.open(":memory:", budget=900)
+    memory.record_messages([said("system", "Be brief."), said("user", "Hello"), said("assistant", "Hi.")])
+    assert memory.to_messages()[-1] == said("user", "Continue.")
+    memory.record_messages(rows)
+    assert [text for text in texts(memory.steps) if text in ("Hello", "Hi.")] == ["Hello", "Hi."]
+    assert "Continue." not in texts(memory.steps)
+
+
 def test_the_loop_in_async_code():
     async def run():
         async with AsyncAgentMemory.open(":memory:", budget=900) as memory:

@@ -190,17 +190,21 @@ class _ListReader:
 
         A message in it that nobody handed over shows that it is one. None for one of not more than ``least`` messages.
         """
+        hashes = self.request.hashes()
+        rows = [hashes[number] for number, _ in self.hashes]
+        if not rows:
+            return None
         recent = [*reversed(self.state.sent)]
         matches = filter(
-            None, (match(sent, least) for match in (self._match_changed, self._match_inserted) for sent in recent)
+            None, (match(sent, rows, least) for match in (self._match_changed, self._match_inserted) for sent in recent)
         )
         count, place, self.added = max(matches, key=lambda match: match[0], default=(0, 0, ()))
         return (count, KnownList(place, is_request=True)) if count else None
 
-    def _match_changed(self, sent: SentRequest, least: int) -> tuple[int, int, tuple[Item, ...]] | None:
-        """The number of messages that are the request's, its place, and the added words."""
-        hashes = self.request.hashes()
-        rows = [hashes[number] for number, _ in self.hashes]
+    def _match_changed(
+        self, sent: SentRequest, rows: Sequence[bytes], least: int
+    ) -> tuple[int, int, tuple[Item, ...]] | None:
+        """The number of messages that are the request's, its place, and the added words; ``rows`` are the list's hashes."""
         rest = iter(sent.hashes)
         reach = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
         ends = sent.hashes[-2 if sent.has_ending else -1 :]
@@ -209,8 +213,8 @@ class _ListReader:
         count -= sent.has_ending and count == len(rows) and rows[-1] == sent.hashes[-1]
         last, added = tuple[Item, ...](), tuple[Item, ...]()
         if reach and rows[reach - 1] in sent.hashes[-2:-1] and reach + 1 < len(rows):
-            number, last = self.hashes[reach][0], self.request.form.parse([sent.last])
-            added = added_words(last, self.request.parse(number, number + 1))
+            last = self.request.form.parse([sent.last])
+            added = added_words(last, self._parse_row(reach))
             count = reach + 1 if added else count
         if count <= max(1, least) or sent.place <= self.log.list_start:
             return None
@@ -219,10 +223,10 @@ class _ListReader:
             return None
         return count, sent.place, added
 
-    def _match_inserted(self, sent: SentRequest, least: int) -> tuple[int, int, tuple[Item, ...]] | None:
+    def _match_inserted(
+        self, sent: SentRequest, rows: Sequence[bytes], least: int
+    ) -> tuple[int, int, tuple[Item, ...]] | None:
         """As ``_match_changed``, for a whole request in which the host put a few messages of the user."""
-        hashes = self.request.hashes()
-        rows = [hashes[number] for number, _ in self.hashes]
         wanted = deque(sent.hashes[:-1] if sent.has_ending and sent.hashes[-1] not in rows else sent.hashes)
         matched, inserted = list[int](), list[int]()
         for number, row in enumerate(rows):
