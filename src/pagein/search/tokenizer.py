@@ -1,7 +1,8 @@
 """The tokenizer of the index: stems of words, names whole and in parts, bigrams for scripts without spaces.
 
-Stored texts and queries are analysed alike. Latin letters lose their accents: "Cafe Muller" finds "Café Müller". Pure, and linear in the text. Of grammar it has only English stems
-(Snowball, Porter's second stemmer), which leave most words of other languages unchanged.
+Stored texts and queries are analysed alike. Latin letters lose their accents: "Cafe Muller" finds "Café Müller". Pure, and
+linear in the text. Of grammar it has only English stems (Snowball, Porter's second stemmer), which leave most words of
+other languages unchanged.
 """
 
 from __future__ import annotations

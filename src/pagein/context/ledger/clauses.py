@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pagein.context.ledger.english import CLAUSE_END
@@ -14,7 +15,8 @@ MAX_REMEMBERED_TEXTS = 1_600
 """Texts of which the amounts are remembered."""
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - a row of words
-_COUNTS = {word: str(number) for number, word in enumerate(_NUMBERS)} | {"both": "2", "single": "1"}
+NUMBER_WORDS = MappingProxyType({word: str(number) for number, word in enumerate(_NUMBERS)})
+_COUNTS = {**NUMBER_WORDS, "both": "2", "single": "1"}
 
 _COUNTED = re.compile(rf"\b(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)}) (?P<noun>[a-z]{{3,}})\b", re.IGNORECASE)
 """A count and the noun behind it: "34 singers", "both sides"."""

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from types import MappingProxyType
 
-from pagein.context.ledger.clauses import Amount, find_amounts
+from pagein.context.ledger.clauses import NUMBER_WORDS, Amount, find_amounts
 from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.items import LedgerItem
 from pagein.context.ledger.shortening import shorten
@@ -23,18 +22,6 @@ from pagein.context.ledger.values import find_values, is_same_type, is_specific,
 
 MIN_NEARNESS = 0.75
 """Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
-
-OWN_EVIDENCE = 0.5
-"""Evidence that a shared word beside concepts adds among several: "the plumber's visit" is no visit to the doctor."""
-
-SAME_EVIDENCE = 2.25
-"""Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
-
-MIN_AMOUNT_NEARNESS = 0.6
-"""The same for the clauses that name two amounts of one kind."""
-
-MIN_REVISED_AMOUNT_NEARNESS = 0.4
-"""The same where the newer statement says that it revises."""
 
 MIN_REVISED_NEARNESS = 0.2
 """The same where the newer statement says that it revises."""
@@ -46,7 +33,14 @@ MIN_LIFTED_NEARNESS = 0.35
 """The same where the newer statement lifts a rule; the value counts with the subject."""
 
 MIN_REWORDED_NEARNESS = 0.4
-"""The same where the newer statement revises without a value of the same type; the value counts with the subject."""
+"""The same where the newer statement revises without a value of the same type, with which the value counts; and of two
+clauses with amounts. For these .2 to .4 replace as much of 50 revisions by ten people, .5 one less."""
+
+SAME_EVIDENCE = 2.25
+"""Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
+
+OWN_EVIDENCE = 0.5
+"""Evidence that a shared word beside concepts adds among several: "the plumber's visit" is no visit to the doctor."""
 
 SHORT_CHARS = 80
 """Characters up to which a revision may refer to what was said shortly before."""
@@ -76,9 +70,6 @@ JUST_SAID_STEPS = 2
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
-
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - a row of words
-NUMBER_WORDS = MappingProxyType({word: str(number) for number, word in enumerate(_NUMBERS)})
 
 _LEAST = re.compile(
     r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
@@ -178,7 +169,7 @@ class RevisionFinder:
         if not new.revises:
             pairs = [(one, other) for one, other in pairs if one.stems <= other.stems or other.stems <= one.stems]
         nearness = max((self._nearness(one.stems, other.stems) for one, other in pairs), default=0.0)
-        least = MIN_REVISED_AMOUNT_NEARNESS if new.revises else MIN_AMOUNT_NEARNESS
+        least = MIN_REWORDED_NEARNESS if new.revises else MIN_NEARNESS
         return 1 + nearness if nearness >= least else 0.0
 
     def _lifting_evidence(self, new: BindingStatement, old: BindingStatement) -> float:

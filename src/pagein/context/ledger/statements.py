@@ -139,10 +139,12 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
         return None
     if english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked):
         return None
-    values = _find_values_behind_opening(masked)
+    core = drop_opening(masked)
+    core_values = tuple(find_values(core))  # a capital right behind "Please remember:" makes no name
+    values = tuple(_shift(value, len(masked) - len(core)) for value in core_values)
     kind = _kind_of(masked, values)
-    if kind is None and (core := drop_opening(masked)) != masked:
-        kind = _kind_of(core, tuple(find_values(core)))
+    if kind is None and core != masked:
+        kind = _kind_of(core, core_values)
     if kind is not None:
         return _doubt(_statement(sentence, masked, kind, values), _clause_likelihood(masked))
     likelihood = _likelihood(masked, values)
@@ -234,13 +236,8 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
     return None if kind is None else _statement(sentence, masked, kind, tuple(find_values(masked)))
 
 
-def _find_values_behind_opening(masked: str) -> tuple[TypedValue, ...]:
-    """Return the values of a sentence; a capital right behind "Please remember:" makes no name."""
-    core = drop_opening(masked)
-    shift = len(masked) - len(core)
-    return tuple(
-        TypedValue(value.text, value.type, value.start + shift, value.end + shift) for value in find_values(core)
-    )
+def _shift(value: TypedValue, by: int) -> TypedValue:
+    return replace(value, start=value.start + by, end=value.end + by)
 
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
@@ -470,7 +467,7 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         start = max((end.end() for end in english.CLAUSE_END.finditer(text, 0, value.start)), default=0)
         ending = english.CLAUSE_END.search(text, value.end)
         clause = text[start : ending.start() if ending else len(text)]
-        inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
+        inner = _shift(value, -start)
         is_enough = is_specific(value.type) or english.MOVED.search(clause)
         if is_enough or not english.PRONOUN_CLAUSE.match(clause):
             stems = subject_stems(clause, (inner,)) or (() if is_enough else stems)
@@ -500,7 +497,7 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
         inside = [value for value in inside if value.end <= lift.start()][-1:]
     option = find_option(masked[start:end])
     if option is not None:
-        option = TypedValue(option.text, option.type, option.start + start, option.end + start)
+        option = _shift(option, start)
     ranked = sorted(
         inside,
         key=lambda value: (
