@@ -15,11 +15,9 @@ class Size:
 
 def image_size(data: bytes) -> Size | None:
     """Read the size of a PNG, JPEG, GIF, WebP or BMP from its header; None for anything else. Never raises."""
-    for magic, at, read in _SNIFFERS:
-        if data[at : at + len(magic)] == magic:
-            width, height = read(data)
-            return Size(width, height) if width > 0 and height > 0 else None
-    return None
+    read = _SIZE_READERS.get(image_type(data))
+    width, height = (0, 0) if read is None else read(data)
+    return Size(width, height) if width > 0 and height > 0 else None
 
 
 def image_type(data: bytes) -> str:
@@ -102,10 +100,7 @@ _TYPES = (
     (b"ftypavif", 4, "image/avif"),
 )
 
-_SNIFFERS = (
-    (b"\x89PNG\r\n\x1a\n", 0, _png_size),
-    (b"\xff\xd8\xff", 0, _jpeg_size),
-    (b"GIF8", 0, _gif_size),
-    (b"WEBP", 8, _webp_size),
-    (b"BM", 0, _bmp_size),
-)
+_SIZE_READERS = {
+    "image/png": _png_size, "image/jpeg": _jpeg_size, "image/gif": _gif_size, "image/webp": _webp_size,
+    "image/bmp": _bmp_size,
+}  # fmt: skip

@@ -94,14 +94,17 @@ _HEADER_CHARS = 1 << 17
 """Base64 that is decoded to find an image's size; a header is near the front."""
 
 
-def longest_side(block: Block) -> int:
-    """Return the longer side of an image block in pixels; 0 where it is unknown."""
+def _encoded_image(block: Block) -> str:
+    """Return the base64 of an image block; "" where it has none."""
     source = block.get("source")
     encoded = source.get("data") if isinstance(source, dict) else None
-    if not isinstance(encoded, str):
-        return 0
+    return encoded if isinstance(encoded, str) else ""
+
+
+def longest_side(block: Block) -> int:
+    """Return the longer side of an image block in pixels; 0 where it is unknown."""
     try:
-        size = image_size(binascii.a2b_base64(encoded[:_HEADER_CHARS].encode("ascii", "ignore")))
+        size = image_size(binascii.a2b_base64(_encoded_image(block)[:_HEADER_CHARS].encode("ascii", "ignore")))
     except binascii.Error:
         return 0
     return 0 if size is None else max(size.width, size.height)
@@ -112,10 +115,9 @@ def image_size_problems(block: Block) -> Iterator[str]:
     side = longest_side(block)
     if side > IMAGE_MAX_PIXELS:
         yield f"an image with a side of {side} pixels, the API takes {IMAGE_MAX_PIXELS}"
-    source = block.get("source")
-    encoded = source.get("data") if isinstance(source, dict) else None
-    if isinstance(encoded, str) and len(encoded) > IMAGE_MAX_CHARS:
-        yield f"an image of {len(encoded):,} characters of base64, the API takes {IMAGE_MAX_CHARS:,}"
+    length = len(_encoded_image(block))
+    if length > IMAGE_MAX_CHARS:
+        yield f"an image of {length:,} characters of base64, the API takes {IMAGE_MAX_CHARS:,}"
 
 
 def _image_limit_problems(images: list[Block]) -> Iterator[str]:
