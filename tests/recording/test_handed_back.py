@@ -42,30 +42,37 @@ def test_the_loop_the_interface_invites_records_each_word_once(format, system, p
     assert memory.repairs == ()
 
 
+def hand_back_changed(memory, change, *, words="go on {}"):
+    """Play a loop in which the host changes each request before it hands it back: ``change(request, number)``."""
+    for number in range(25):
+        request = change(memory.to_messages(), number)
+        news = [said("assistant", f"reply {number} {WORDS}"), said("user", words.format(number))]
+        assert memory.record_messages([*request, *news]).branch is None
+    assert memory.report().out
+
+
 @pytest.mark.parametrize("left", [slice(1, None), slice(2, None), slice(None, None, 2)])
 def test_a_request_that_the_host_trimmed_brings_none_of_our_words_back(left):
     memory = AgentMemory.open(":memory:", budget=900)
     start(memory, system=True)
     memory.pin("Never push.")
-    for number in range(25):
-        request = memory.to_messages()
-        rest = [request[0], *request[1:-1][left], request[-1]] if len(request) > 5 else request
-        news = [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
-        assert memory.record_messages([*rest, *news]).branch is None
-    assert memory.report().out
+
+    def trim(request, _):
+        return [request[0], *request[1:-1][left], request[-1]] if len(request) > 5 else request
+
+    hand_back_changed(memory, trim)
     assert texts(memory.steps)[1:] == EXPECTED
+
+
+def drop_second(request, _):
+    return [request[0], *request[2:]] if len(request) > 5 else request
 
 
 def test_the_user_says_the_last_words_of_a_trimmed_request_again():
     memory = AgentMemory.open(":memory:", budget=900)
     start(memory, system=True)
     memory.pin("Never push.")
-    for number in range(25):
-        request = memory.to_messages()
-        rest = [request[0], *request[2:]] if len(request) > 5 else request
-        news = [said("assistant", f"reply {number} {WORDS}"), said("user", "Try again.")]
-        assert memory.record_messages([*rest, *news]).branch is None
-    assert memory.report().out
+    hand_back_changed(memory, drop_second, words="Try again.")
     assert texts(memory.steps).count("Try again.") == 25
 
 
@@ -79,17 +86,18 @@ def test_words_that_the_host_added_to_a_request_are_recorded_and_nothing_of_ours
     start(memory, system=True)
     if pinned:
         memory.pin("Never push.")
-    edits = 0
-    for number in range(25):
-        *rest, last = memory.to_messages()
-        is_ours = pinned or bool(memory.report().out)
-        edits += is_ours
-        request = [*rest, last | {"content": edit(last["content"])} if is_ours else last]
-        request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
-        assert memory.record_messages(request).branch is None
-    assert memory.report().out
+    edits = []
+
+    def add_words(request, number):
+        if not pinned and not memory.report().out:
+            return request
+        edits.append(number)
+        *rest, last = request
+        return [*rest, last | {"content": edit(last["content"])}]
+
+    hand_back_changed(memory, add_words)
     assert [text for text in texts(memory.steps)[1:] if text != REMINDER] == EXPECTED
-    assert texts(memory.steps).count(REMINDER) == edits > 10
+    assert texts(memory.steps).count(REMINDER) == len(edits) > 10
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -124,13 +132,13 @@ def test_a_trimmed_request_is_known_where_others_were_made_after_it(others):
     memory = AgentMemory.open(":memory:", budget=900)
     start(memory, system=True)
     memory.pin("Never push.")
-    for number in range(25):
-        request = memory.to_messages()
+
+    def make_others(request, number):
         for last in range(1, others + 1):
             memory.to_messages(keep_last_n=last)
-        rest = [request[0], *request[2:]] if len(request) > 5 else request
-        memory.record_messages([*rest, said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")])
-    assert memory.report().out
+        return drop_second(request, number)
+
+    hand_back_changed(memory, make_others)
     assert texts(memory.steps)[1:] == EXPECTED
 
 
@@ -141,17 +149,17 @@ def test_a_message_that_the_host_put_into_a_request_is_recorded_and_nothing_of_o
     start(memory, system=True)
     if pinned:
         memory.pin("Never push.")
-    inserted = 0
-    for number in range(25):
-        request = memory.to_messages()
+    inserted = []
+
+    def insert(request, number):
         if pinned or memory.report().out:
-            inserted += 1
+            inserted.append(number)
             request.insert(place, said("user", f"{REMINDER} {number}"))
-        request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
-        assert memory.record_messages(request).branch is None
-    assert memory.report().out
+        return request
+
+    hand_back_changed(memory, insert)
     assert [text for text in texts(memory.steps)[1:] if REMINDER not in text] == EXPECTED
-    assert sum(REMINDER in text for text in texts(memory.steps)) == inserted > 10
+    assert sum(REMINDER in text for text in texts(memory.steps)) == len(inserted) > 10
 
 
 @pytest.mark.parametrize("rows", [[], [said("system", "Be brief.")], [said("system", "Be long.")]])

@@ -42,7 +42,8 @@ class MessageHistory(ItemHistory):
 
     def update_prompts(self, rows: Sequence[Row]) -> None:
         """Record the dynamic system prompts of these messages that have a new text, each in the place of its older one."""
-        prompts = [prompt for prompt in to_items(rows) if dynamic_ref(prompt)]
+        dynamic = [row for row in rows if any(part.get("dynamic_ref") for part in row.get("parts", ()))]
+        prompts = [prompt for prompt in to_items(dynamic) if dynamic_ref(prompt)]
         standing = self._standing_prompts() if prompts else {}
         counts, new = Counter[str](), list[Item]()
         for prompt in prompts:
