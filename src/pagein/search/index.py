@@ -379,7 +379,8 @@ def _select_ids(matches: ranking.TermMatches, limit: int, scope: index_store.Sco
     within = {id for id in neighbours if any(first <= id <= last for first, last in scope.ranges)}
     for id in hidden:
         sums.pop(id, None)
-    return within.union(ranking.top_ids(sums, min(ranking.MAX_SCORED, max(_MIN_SCORED, 8 * limit))))
+    scored = max(limit, min(ranking.MAX_SCORED, max(_MIN_SCORED, 8 * limit)))
+    return within.union(ranking.top_ids(sums, scored))
 
 
 def _matches_filters(row: index_store.PassageRow, query: Query) -> bool:
@@ -393,21 +394,17 @@ def _word_scores(
 ) -> tuple[dict[int, float], dict[int, int], set[int]]:
     """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
     ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)}
-    # The postings of a rare term are complete. Those of a common one are not, so its occurrences are counted in the texts.
+    # The postings of a rare term are complete. Those of a common one are not, so it is counted in every text.
     common = matches.present.keys() - matches.complete
     holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))
     stored = tuple(reader.terms(holding))
     sizes = {id: size for id, size, _ in stored}
-    counted = ranking.count_occurrences([terms for _, _, terms in stored], frozenset(matches.present))
-    occurrences = dict(zip(sizes, counted, strict=True))
-    counts = {
-        term: {
-            id: times
-            for id in (holders & occurrences.keys() if term in matches.complete else occurrences)
-            if (times := occurrences[id].get(term))
-        }
-        for term, holders in matches.present.items()
-    }
+    texts = {id: ranking.pad_terms(terms) for id, _, terms in stored}
+    counts: dict[str, dict[int, int]] = {}
+    for term, holders in matches.present.items():
+        counted = holders & texts.keys() if term in matches.complete else texts.keys()
+        padded = f" {term} "
+        counts[term] = {id: times for id in counted if (times := texts[id].count(padded))}
     questions = {id for id, _, terms in stored if terms.endswith(_QUESTION_END)}
     return ranking.bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
 
