@@ -292,6 +292,13 @@ def test_a_sure_guess_stands_with_what_the_patterns_know():
     assert show(ledger, tokens=70) == ["s1 Labels are printed in Dutch.", "s2 Never share passwords."]
 
 
+def test_of_guesses_the_likeliest_is_shown_not_the_shortest():
+    ledger = fold("Priya signs off the designs of the whole west wing.", "Appreciate the offer.")
+    long, short = (item.statement.likelihood for item in ledger.items.values())
+    assert short < long < SURE_LIKELIHOOD
+    assert show(ledger, tokens=60) == ["s1 Priya signs off the designs of the whole west wing."]
+
+
 def test_the_likelihood_of_a_conclusion_counts_where_its_reason_is_a_story():
     ledger = fold("The service is on port 5433.", "I had a clash, so it's port 9200 now.")
     assert show(ledger) == ["s2 I had a clash, so it's port 9200 now. (replaces s1)"]

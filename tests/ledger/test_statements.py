@@ -313,9 +313,21 @@ def test_small_talk_questions_and_signs_bind_nobody(text):
     [
         "Four calls a day tops in July, last summer I almost passed out in an attic.",
         "Prices at the sale were a joke, the heifers can stay home and we'll put the bull over them.",
+        "Lost a week of drawings last winter and there has to be a copy with the date in its name.",
     ],
 )
 def test_a_clause_that_binds_counts_where_another_tells_of_the_past(text):
+    assert find_statements(text, "user")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You must not mow the verge that was sown less than 30 days ago.",
+        "I'd like the whole crew through the ladder course by the last Friday of March.",
+    ],
+)
+def test_an_order_may_name_the_past(text):
     assert find_statements(text, "user")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pagein.context.ledger.run_ledger import RunLedger
 
 LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
-    (0.25, 0.06),
+    (0.3, 0.06),
     (0.95, 0.92, 0.9, 0.87, 0.85, 0.82, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3),
     1_000,
 )

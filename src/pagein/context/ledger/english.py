@@ -235,7 +235,7 @@ HEDGE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 PAST = re.compile(
-    r"\b(?:yesterday|last (?:night|week|month|year|summer|winter|spring|fall|autumn|weekend|time|\w+day)|(?:\w+ )?(?:years?|months?|weeks?|days?|hours?|minutes?) ago|back then|back in|when i was|when we were|as a (?:kid|child)|in college|in high school|growing up|used to|once upon|the other day|earlier this (?:week|month|year)|recently|in (?:19|20)[01]\d|lately|this (?:past|morning))\b",
+    r"\b(?:yesterday|last (?:night|week|month|year|summer|winter|spring|fall|autumn|weekend|time|\w+day(?! of\b))|(?:\w+ )?(?:years?|months?|weeks?|days?|hours?|minutes?) ago|back then|back in|when i was|when we were|as a (?:kid|child)|in college|in high school|growing up|used to|once upon|the other day|earlier this (?:week|month|year)|recently|in (?:19|20)[01]\d|lately|this (?:past|morning))\b",
     re.IGNORECASE,
 )
 NARRATES = re.compile(
@@ -321,7 +321,16 @@ BEFORE_VALUE = re.compile(
     re.IGNORECASE,
 )
 
-STARTS_ORDER = re.compile(r"(?:never|always|do not|don't)\b", re.IGNORECASE)
+STARTS_ORDER = re.compile(
+    r"(?:please,? )?(?:never|always|do not|don't|you (?:must|mustn't|may not|have to|need to|are (?:not )?to))\b",
+    re.IGNORECASE,
+)
+OBLIGES = re.compile(
+    r"\b(?:must|mustn't|has to|have to|needs? to|should be|shouldn't be|(?:is|are) (?:not |never )?to be)\b"
+    r"(?! (?:have|admit|say|tell you|been|feel|think|know|see|remember)\b)",
+    re.IGNORECASE,
+)
+"""What says how things are to be: such a clause tells no story, although it may name something of the past."""
 OWN = re.compile(r"(?:my|our|new|current)\b", re.IGNORECASE)
 NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address me", re.IGNORECASE)
 COPULAS = ("is", "are", "will be", "is now", ":", "=")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pagein.context.ledger.items import LedgerItem, worth_of
+from pagein.context.ledger.items import LedgerItem, is_guess, worth_of
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.tokens import TokenCounter
 
@@ -45,7 +45,7 @@ def select_lines(
 
     Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
     their tightest form; where room is left, they grow to the short form, the worthiest first. Items that no
-    pattern knew take what is left then, and the last grows all to the whole form.
+    pattern knew take what is left then, by worth, and the last grows all to the whole form.
     """
     candidates = [_forms(item, counter, is_terse) for item in items]
     candidates.sort(key=_rank)
@@ -144,7 +144,9 @@ def _may_wait(item: LedgerItem) -> bool:
 def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
     item = candidate.item
     position, number = item.key
-    return (not item.statement.is_safety, -worth_of(item) / candidate.costs[-1], (-position, -number))
+    # The likelihood of a guess does not know its length: per token, short small talk would come before all that binds.
+    tokens = 1 if is_guess(item.statement) else candidate.costs[-1]
+    return (not item.statement.is_safety, -worth_of(item) / tokens, (-position, -number))
 
 
 @functools.lru_cache(maxsize=MAX_REMEMBERED_FORMS)

@@ -187,6 +187,8 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
 
 
 def _tells(masked: str) -> bool:
+    if english.OBLIGES.search(masked):
+        return False
     return any(pattern.search(masked) for pattern in (english.PAST, english.NARRATES, english.PAST_VERB))
 
 
