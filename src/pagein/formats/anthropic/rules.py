@@ -16,6 +16,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pagein._common.image_header import image_size
@@ -64,11 +65,12 @@ def problems(request: Any) -> tuple[str, ...]:
     if len(messages) > MAX_MESSAGES:
         faults.append(f"messages: {len(messages)} of them, the API takes {MAX_MESSAGES}")
     faults += [*order_problems(messages), *_pair_problems(messages, contents)]
-    for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
-        faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
+    for index, (message, content) in enumerate(zip(messages, contents, strict=True)):
+        faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], content))
     faults += (f"{name}: contains a lone surrogate, which is not UTF-8" for name in fields if not is_utf8(fields[name]))
-    faults += _marker_problems(fields, contents)
-    faults += _image_limit_problems(image_blocks(contents))
+    blocks = list(iterate_blocks(chain.from_iterable(contents)))
+    faults += _marker_problems(fields, blocks)
+    faults += _image_limit_problems([block for block in blocks if block.get("type") == "image"])
     faults += _server_pair_problems(contents)
     return tuple(faults)
 
@@ -317,12 +319,11 @@ def _result_problems(block: Block) -> Iterator[str]:
             yield from (f".content[{place}]{fault}" for fault in _block_problems(inner))
 
 
-def _marker_problems(request: Mapping[str, Any], contents: list[list[Block]]) -> Iterator[str]:
-    """Check the number of cache markers in tools, system, messages and the request itself."""
-    lists = [request.get("tools"), request.get("system"), *contents]
-    blocks = iterate_blocks(block for rows in lists if isinstance(rows, list) for block in rows)
-    count = sum(block.get("cache_control") is not None for block in blocks)
-    count += request.get("cache_control") is not None
+def _marker_problems(request: Mapping[str, Any], blocks: Iterable[Block]) -> Iterator[str]:
+    """Check the number of cache markers in tools, system, the blocks of the messages and the request itself."""
+    beside = [rows for rows in (request.get("tools"), request.get("system")) if isinstance(rows, list)]
+    marked = chain(iterate_blocks(chain.from_iterable(beside)), blocks, (request,))
+    count = sum(block.get("cache_control") is not None for block in marked)
     if count > MAX_CACHE_MARKERS:
         yield f"messages: {count} cache_control markers, the API takes {MAX_CACHE_MARKERS}"
 

@@ -69,14 +69,14 @@ class Anthropic(WireFormat):
         turns: list[dict[str, Any]] = []
         used: set[str] = set()
         for message in rendering.with_wire_ids(messages, wire_id):
-            blocks = rendering.replace_surrogates(list(_message_blocks(message, used)))
+            blocks = list(_message_blocks(message, used))
             if message.role == "system":
                 system += blocks
             else:
                 _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
         _limit_images([turn["content"] for turn in turns])
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
-        return {"system": system, "messages": turns} if system else {"messages": turns}
+        return rendering.replace_surrogates({"system": system, "messages": turns} if system else {"messages": turns})
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of the messages API that the request breaks. Never raises."""
@@ -407,10 +407,11 @@ _LARGE_BATCH = 5
 
 def _limit_images(contents: list[list[Block]]) -> None:
     """Replace images that are too large for the API, and the oldest where there are more than it takes."""
-    for block in rules.image_blocks(contents):
+    images = rules.image_blocks(contents)
+    for block in images:
         if any(rules.image_size_problems(block)):
             _replace_by_name(block)
-    images = rules.image_blocks(contents)
+    images = [block for block in images if block["type"] == "image"]
     batches = -(-max(0, len(images) - rules.MAX_IMAGES) // _BATCH)
     removed, images = images[: batches * _BATCH], images[batches * _BATCH :]
     sides = [rules.longest_side(block) for block in images]
