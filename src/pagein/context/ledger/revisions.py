@@ -51,8 +51,8 @@ MAX_MORE_STEMS = 3
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
 
-CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "destination", "venue"})
-"""Stems that say that something decided changes, and not what."""
+CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "destination", "venue", "matter"})
+"""Stems that say that something decided changes, or does not matter any more, and not what."""
 
 DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
 """Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
