@@ -142,7 +142,7 @@ def test_of_two_values_for_one_thing_the_newer_is_marked_and_of_two_things_none(
 
 
 BOTH_STAND = (
-    ("New estate matters cost $340.", "It doesn't matter if they wear it, it's the thought that matters, right?"),
+    ("New estate matters cost $340.", "It doesn't matter if they use it, it's the thought that matters, right?"),
     ("Never call customers after 8 pm.", "Never call customers before 9 am."),
     ("Never deploy on Fridays.", "Never deploy on Mondays."),
     ("My sister's birthday is 4 May.", "My brother's birthday is 6 June."),
