@@ -331,6 +331,33 @@ def test_an_order_may_name_the_past(text):
     assert find_statements(text, "user")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Could you begin each summary with the risks?",
+        "Could you always greet Mrs Lund by name?",
+        "Would you mind measuring in grams, not ounces?",
+        "Can the tide table go at the top of the plan?",
+    ],
+)
+def test_a_wish_that_stands_may_be_put_as_a_question(text):
+    (wish,) = find_statements(text, "user")
+    assert wish.kind == "preference"
+    assert 0.5 <= wish.likelihood < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you show me the first page?",
+        "Could you read me the last line again?",
+        "Can you recommend a cafe for every budget?",
+    ],
+)
+def test_a_question_that_asks_for_something_once_binds_nobody(text):
+    assert find_statements(text, "user") == ()
+
+
 def test_a_story_binds_nobody_whatever_values_it_has():
     assert not find_statements("Last month I went to Leeds with a cousin, and we saw a badger near room007.", "user")
 

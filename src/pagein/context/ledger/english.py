@@ -226,6 +226,16 @@ TAG_QUESTION = re.compile(
     r",? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$",
     re.IGNORECASE,
 )
+POLITE = re.compile(
+    r"^(?:(?:also|and|oh|hey|so|ok(?:ay)?|please|by the way|btw|hi|hello)[, ]+)*(?:(?:can|could|would|will) you (?:please |kindly |maybe |just )?(?:mind (?=\w+ing))?(?!(?:please )?(?:help|tell|give|provide|recommend|suggest|compare|explain|describe|show|share|find|look|think|believe|remember|imagine)\b)"
+    r"|(?:can|could|may) (?=(?:the|my|our|all|every|any) )|would it be (?:possible|ok|okay) (?:that |if |for you to )(?:you )?)",
+    re.IGNORECASE,
+)
+STANDS = re.compile(
+    r"\b(?:when(?:ever)? (?:you|we|i)|every|each|all|always|in future|instead|rather than|not [\w ]{2,20}\?|first|last|at the (?:very )?(?:top|end|start|beginning|bottom|front)|before any|so that|in the (?:morning|evening)|only|without|in (?:grams|metric|bold|italics?|capitals|british|american|english|plain))\b",
+    re.IGNORECASE,
+)
+"""Words of a wish that holds from now on; a question without them asks for something once."""
 HYPOTHESIS = re.compile(
     r"^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
     re.IGNORECASE,

@@ -135,8 +135,9 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
-    if "?" in masked[-4:] and not english.REQUEST.match(masked):
-        return None
+    is_question = "?" in masked[-4:]
+    if is_question and not english.REQUEST.match(masked):
+        return _read_wish(sentence, masked)
     if english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked):
         return None
     core = drop_opening(masked)
@@ -151,10 +152,20 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     if likelihood >= REVISION_LIKELIHOOD and _may_revise(masked, values):
         return replace(_statement(sentence, masked, "correction", values), revises=True, likelihood=likelihood)
     if likelihood < MIN_LIKELIHOOD:
-        return None
+        return _read_wish(sentence, masked) if is_question else None
     does_harm = _does_harm(masked, is_limit=False)
     guess = _statement(sentence, masked, "rule" if does_harm else "value", values)
     return replace(guess, is_safety=does_harm and not guess.lifts, is_weak=not does_harm, likelihood=likelihood)
+
+
+def _read_wish(sentence: OwnSentence, masked: str) -> BindingStatement | None:
+    """Read a wish that is put as a question and holds from now on: "Could you name files client first, then year?"."""
+    lead = english.POLITE.match(masked)
+    if lead is None or not english.STANDS.search(masked):
+        return None
+    likelihood = statement_likelihood(f"{masked[lead.end() :].rstrip('? ')}.")
+    wish = _statement(sentence, masked, "preference", tuple(find_values(masked)))
+    return replace(wish, likelihood=likelihood) if likelihood >= MIN_LIKELIHOOD else None
 
 
 def _doubt(statement: BindingStatement, likelihood: float) -> BindingStatement:
