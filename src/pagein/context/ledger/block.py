@@ -22,7 +22,7 @@ LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
     (0.95, 0.92, 0.9, 0.87, 0.85, 0.82, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3),
     1_000,
 )
-"""Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more."""
+"""Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more. Decision 0044."""
 
 HALVES = tuple(64 << power for power in range(10, -1, -1))
 """Tokens of the blocks that are tried where the bytes are limited, and no share of the limit fits."""

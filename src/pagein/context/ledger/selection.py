@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pagein.context.ledger.items import LedgerItem, is_guess, worth_of
+from pagein.context.ledger.items import LedgerItem, worth_of
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.tokens import TokenCounter
 
@@ -145,7 +145,7 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
     item = candidate.item
     position, number = item.key
     # The likelihood of a guess does not know its length: per token, short small talk would come before all that binds.
-    tokens = 1 if is_guess(item.statement) else candidate.costs[-1]
+    tokens = 1 if _may_wait(item) else candidate.costs[-1]
     return (not item.statement.is_safety, -worth_of(item) / tokens, (-position, -number))
 
 
