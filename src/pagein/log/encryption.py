@@ -34,8 +34,6 @@ _KEY_FORM = f"a key is {KEY_BYTES} bytes, or those in URL-safe base64 (44 charac
 class Unencrypted:
     """The identity, for a session without a key. Every method raises LogEncrypted where the session is encrypted."""
 
-    is_encrypted = False
-
     def decrypt_row(self, row: Row) -> Row:
         """Decrypt a stored row."""
         if row.body.startswith(_BODY):
@@ -75,8 +73,6 @@ class Encrypted:
 
     Every method raises LogEncrypted where the session was written with another key, or without one.
     """
-
-    is_encrypted = True
 
     def __init__(self, cipher: Any, tenant: str, session: str) -> None:
         self._cipher = cipher

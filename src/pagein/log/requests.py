@@ -7,6 +7,7 @@ hashes, no text of the run, so what is erased from the log is gone from them, to
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -45,6 +46,16 @@ class RequestTable(Protocol):
     def last(self) -> int:
         """The number of the last row; 0 where there is none."""
         ...
+
+
+def encode_body(values: Mapping[str, Any]) -> bytes:
+    """Encode the values of a row as JSON."""
+    import msgspec  # noqa: PLC0415 - loads with the first request
+
+    try:
+        return msgspec.json.encode(values)
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return json.dumps(values, separators=(",", ":")).encode()
 
 
 _BY_MESSAGES = "m:"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Literal
 
 from pagein.context.view.layout import ContextBlock
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pagein.context.view.layout import ViewEntry
     from pagein.events.callbacks import BreakCause
     from pagein.memory.requests import RequestRecord
+
+
+_TOKENS = attrgetter("tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,11 @@ def compare_prefix(
     before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord, compactions: int
 ) -> SharedPrefix:
     """Compare a request's entries with those of the one before; ``compactions`` are in effect now."""
-    alike = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and old.messages != new.messages:
-            break
+    is_same = [*map(is_, before, now), False]  # nearly all are the same objects
+    alike = is_same.index(False)
+    while alike < len(is_same) - 1 and before[alike].messages == now[alike].messages:
         alike += 1
-    tokens = sum(entry.tokens for entry in now[:alike])
+    tokens = sum(map(_TOKENS, now[:alike]))
     if alike == len(before):
         return SharedPrefix(tokens)
     cause, handle, why = _difference(before[alike], now[alike] if alike < len(now) else None)

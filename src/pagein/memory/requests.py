@@ -17,7 +17,7 @@ from pagein.errors import PageinError
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import Usage
 from pagein.formats.sdk_objects import cache_written
-from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
+from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, encode_body
 from pagein.memory.options import check_usage
 from pagein.tokens import Budget
 
@@ -168,7 +168,6 @@ _ROW_FIELDS = ("number", "head", "at")
 _FIELDS = frozenset(each.name for each in fields(RequestRecord))
 _BODY_DEFAULTS = {name: getattr(RequestRecord(), name) for name in sorted(_FIELDS.difference(_ROW_FIELDS))}
 _BODY_VALUES = attrgetter(*_BODY_DEFAULTS)
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def encode_record(record: RequestRecord) -> bytes:
@@ -200,7 +199,7 @@ def _encode(record: RequestRecord) -> bytes:
         values["plan"]["budget"].pop("bytes")  # the record has those of the messages
     if record.usage is not None:
         values["usage"] = asdict(record.usage)
-    return _ENCODER.encode(values).encode()
+    return encode_body(values)
 
 
 def decode_record(row: RequestRow) -> RequestRecord | None:

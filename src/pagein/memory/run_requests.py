@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ RECENT_REQUESTS = 8
 MAX_UNWRITTEN = 64
 """Records that wait to be written while the store cannot be written to."""
 
+_TIER, _TOKENS = attrgetter("tier"), attrgetter("tokens")
 _AFTER_NUMBER = attrgetter(*(field.name for field in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
 
 
@@ -274,8 +276,8 @@ class RunRequests:
 def _tokens_by_tier(view: View) -> dict[str, int]:
     """The tokens of a view by tier; ``request`` is what every request costs beside its messages."""
     tiers: dict[str, int] = {}
-    for entry in (*view.entries, *view.tail):
-        tiers[entry.tier] = tiers.get(entry.tier, 0) + entry.tokens
+    for tier, entries in groupby(view.request_entries, _TIER):
+        tiers[tier] = tiers.get(tier, 0) + sum(map(_TOKENS, entries))
     rest = view.tokens - sum(tiers.values())
     return tiers | ({"request": rest} if rest else {})
 

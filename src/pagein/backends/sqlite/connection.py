@@ -221,6 +221,11 @@ def _migrate(database: sqlite3.Connection, path: str) -> None:
             database.execute("ROLLBACK")
 
 
+def set_wait(database: sqlite3.Connection, seconds: float) -> None:
+    """Set how long SQLite waits for another connection before a statement is refused as busy."""
+    database.execute(f"PRAGMA busy_timeout = {min(round(seconds * 1000), 2**31 - 1)}")
+
+
 def _pragma(database: sqlite3.Connection, name: str) -> int:
     value: int = database.execute(f"PRAGMA {name}").fetchone()[0]
     return value

@@ -14,8 +14,8 @@ from typing import Unpack
 
 from pagein.backends.database_store import DatabaseStore, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
-from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, translate_errors
-from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRequests, forget_requests
+from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, set_wait, translate_errors
+from pagein.backends.sqlite.requests import RunKey, SQLiteRequests, forget_requests
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
@@ -36,8 +36,11 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
     WHERE name IS NOT NULL
 ) SELECT name FROM each WHERE name IS NOT NULL"""
 
-_PAUSE = (0.0005, 0.003)
+_WAIT = 0.02
+"""Seconds that SQLite itself waits for another writer: a row of the table of requests, which can wait, gives up then."""
 
+_PAUSE = (0.0005, 0.003)
+"""Seconds between two tries to begin a transaction, at least and at most."""
 
 _HEAD = "SELECT position, digest FROM entries WHERE tenant = ? AND session = ? ORDER BY position DESC LIMIT 1"
 _APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)"
@@ -81,6 +84,11 @@ class SQLiteLog(RowLogBase):
         self._database: sqlite3.Connection | None = open_database(
             self.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
+        with self._using(writing=True) as database:
+            # With a WAL only who begins to write has to wait, and _begin sees to that.
+            has_wal = database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            self._wait = min(_WAIT, self._timeout) if has_wal else self._timeout
+            set_wait(database, self._wait)
         self.store.borrow(self)
 
     def head(self) -> int:
@@ -233,22 +241,18 @@ class SQLiteLog(RowLogBase):
         """Begin to write, within the timeout.
 
         SQLite's own waiting sleeps longer and longer, up to a tenth of a second, and has no queue: beside busy
-        writers it can miss every gap for seconds. Here the pauses are short and random.
+        writers it can miss every gap for seconds. So it gives up early, and the pauses here are short and random.
         """
         deadline = time.monotonic() + self._timeout
-        database.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    database.execute("BEGIN IMMEDIATE")
-                except sqlite3.OperationalError as error:
-                    if not is_busy(error) or time.monotonic() > deadline:
-                        raise
-                    time.sleep(random.uniform(*_PAUSE))  # noqa: S311 - when to look again
-                else:
-                    return
-        finally:
-            database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
+        while True:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(*_PAUSE))  # noqa: S311 - when to look again
+            else:
+                return
 
     def _page(self, start: int, stop: int) -> list[Row]:
         with self._using(writing=False) as database:
@@ -365,13 +369,10 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
 
     def request_table(self, run: str) -> SQLiteRequests:
         """The requests of a run."""
-        settings = ConnectionSettings(self.synchronous, self.timeout)
-        return SQLiteRequests(self._using_any, RunKey(self.tenant, run), self.encryption(run), settings)
+        return SQLiteRequests(self._using_any, RunKey(self.tenant, run), self.encryption(run), self.synchronous)
 
-    @contextlib.contextmanager
-    def _using_any(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
-        with self._any_log()._using(writing=writing) as database:  # noqa: SLF001 - its own log
-            yield database
+    def _using_any(self, *, writing: bool) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        return self._any_log()._using(writing=writing)  # noqa: SLF001 - its own log
 
     def scrub(self, erased: Collection[str] = ()) -> bool:
         """Write the file anew and empty its WAL, so that no free page and no old frame holds what was erased; search it.
@@ -381,7 +382,9 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
         the pages with zeros then, and the WAL is emptied when the last connection closes.
         """
         is_whole = True
-        with self._any_log()._using(writing=True) as database:  # noqa: SLF001 - its own log
+        log = self._any_log()
+        with log._using(writing=True) as database:  # noqa: SLF001 - its own log
+            set_wait(database, self.timeout)
             for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 try:
                     row = database.execute(statement).fetchone()
@@ -389,4 +392,5 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
                     is_whole = False
                 else:
                     is_whole = is_whole and not (row and row[0])
+            set_wait(database, log._wait)  # noqa: SLF001
             return is_whole and not has_residue(database, self.path, erased)

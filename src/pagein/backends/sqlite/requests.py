@@ -38,35 +38,12 @@ class RunKey(NamedTuple):
     run: str
 
 
-class ConnectionSettings(NamedTuple):
-    """The settings of a connection: SQLite's ``synchronous``, and the seconds to wait for another writer."""
-
-    synchronous: str
-    timeout: float
-
-    def apply(self, database: sqlite3.Connection) -> None:
-        """Set the connection to them."""
-        if self.waits_for_disk:
-            database.execute(f"PRAGMA synchronous = {self.synchronous}")
-        database.execute(f"PRAGMA busy_timeout = {min(round(self.timeout * 1000), 2**31 - 1)}")
-
-    def apply_quick(self, database: sqlite3.Connection) -> None:
-        """Have the connection wait for no disk, and hardly for another writer, until they are set again."""
-        if self.waits_for_disk:
-            database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA busy_timeout = 20")
-
-    @property
-    def waits_for_disk(self) -> bool:
-        """True where a commit waits until the disk has it."""
-        return self.synchronous not in ("OFF", "NORMAL")
-
-
 class SQLiteRequests:
-    """The RequestTable of one run; ``settings`` are those of the connection between two rows."""
+    """The RequestTable of one run; ``synchronous`` is SQLite's, between two rows."""
 
-    def __init__(self, using: Using, key: RunKey, encryption: Encryption, settings: ConnectionSettings) -> None:
-        self._using, self._key, self._encryption, self._settings = using, key, encryption, settings
+    def __init__(self, using: Using, key: RunKey, encryption: Encryption, synchronous: str) -> None:
+        self._using, self._key, self._encryption = using, key, encryption
+        self._synchronous = "" if synchronous in ("OFF", "NORMAL") else synchronous  # "" where no commit waits anyway
         self._is_there = False
         self._number = 0
         """The number of the row that was added last; 0 before the first."""
@@ -112,14 +89,16 @@ class SQLiteRequests:
     def _write(self, database: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[int]]:
         if database.in_transaction:
             raise LogBusy("the connection is within a transaction")
-        self._settings.apply_quick(database)
+        if self._synchronous:
+            database.execute("PRAGMA synchronous = NORMAL")
         try:
             if not self._exists(database):
                 database.execute(REQUESTS_TABLE)
             rows: list[tuple[int]] = database.execute(statement, values).fetchall()
             return rows
         finally:
-            self._settings.apply(database)
+            if self._synchronous:
+                database.execute(f"PRAGMA synchronous = {self._synchronous}")
 
 
 def forget_requests(database: sqlite3.Connection, key: RunKey) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pagein.context.salience.tracker import SalienceTracker
@@ -75,7 +76,7 @@ class Report:
         return report_html(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """The request to the model: system prompts, ``front``, the run in order, ``tail``; its tokens and their limit.
 
@@ -118,12 +119,12 @@ class View:
         """The limit of the whole request."""
         return self.whole_limit or self.limit
 
-    @property
+    @cached_property
     def entries(self) -> tuple[ViewEntry, ...]:
         """All recorded entries and their replacements, in prompt order."""
         return (*self.systems, *self.front, *self.run)
 
-    @property
+    @cached_property
     def request_entries(self) -> tuple[ViewEntry, ...]:
         """All entries of the request in its order, the tail's included.
 
