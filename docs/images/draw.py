@@ -143,7 +143,7 @@ def draw_tiers() -> str:
     """What leaves first when a view grows over the budget."""
     names = [
         ("1  clip results that are very long", "step"), ("2  drop the thinking of finished turns", "step"),
-        ("3  clip the user's longest old words", "user"), ("4  replace results older than ten steps by stubs", "extract"),
+        ("3  clip the user's longest old words", "user"), ("4  fold the oldest talk into one extract", "extract"),
         ("5  fold older steps into one extract", "extract"), ("6  the fallback, which always fits", "old"),
     ]  # fmt: skip
     shapes: list[Shape] = [Label(20, 26, "Cheap before dear, all in one pass", "bold")]

@@ -59,7 +59,7 @@ def spoken_rows(turns=40):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("budget", "format"), [(4_000, "openai"), (8_000, "anthropic"), (20_000, "openai-responses")])
+@pytest.mark.parametrize(("budget", "format"), [(4_000, "openai"), (8_000, "anthropic"), (6_000, "openai-responses")])
 def test_each_request_of_a_run_is_rendered_again_byte_for_byte(budget, format):
     with AgentMemory.open(":memory:", budget=budget, format=format) as memory:
         run = demo_run()

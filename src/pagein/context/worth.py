@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 from pagein.context.compaction.base import Plan
 from pagein.context.view.body import preview
@@ -16,9 +17,10 @@ NEED_WORTH = 1_150
 KEPT_REQUESTS = 4
 """Requests, beside the first, that show a page-in or an extract until the next compaction, in the middle."""
 
-EXTRACT_SHARE = 0.5
-"""Worth of a token from which on an extract shows it, relative to one in a page-in: it is also needed later than the
-chances look ahead. Decision 0046 has the figures."""
+EXTRACT_SHARE, SMALL_LIMIT = 0.5, 4_000
+"""Worth of a token from which on an extract shows it, relative to one in a page-in, in a view of at most so many tokens:
+it is also needed later than the chances look ahead. In a larger view an extract stands for more requests, any of which
+may need it: there the share falls with the square root of the limit. Decisions 0046 and 0052 have the figures."""
 
 
 def page_in_worth(prices: Prices) -> float:
@@ -26,9 +28,9 @@ def page_in_worth(prices: Prices) -> float:
     return (1 + KEPT_REQUESTS * prices.cached) / NEED_WORTH
 
 
-def extract_worth(prices: Prices) -> float:
-    """Return the expected needs met per token from which an extract shows a line or a name, at these prices."""
-    return EXTRACT_SHARE * page_in_worth(prices)
+def extract_worth(prices: Prices, limit: int) -> float:
+    """Return the expected needs met per token from which an extract shows a line or a name, in a view of ``limit`` tokens."""
+    return EXTRACT_SHARE * sqrt(min(1.0, SMALL_LIMIT / limit)) * page_in_worth(prices)
 
 
 def pays_sooner(view: View, plan: Plan, page_ins: Sequence[ViewEntry]) -> bool:

@@ -326,11 +326,8 @@ class PageInState:
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
     used: tuple[int, tuple[int, ...]] = (-1, ())
     """The position of the newest action, and of the page-ins that alone showed something which it names."""
-    extract_worth: float = field(init=False)
-    """Expected needs met per token from which an extract shows a line or a name, at the prices."""
-
-    def __post_init__(self) -> None:
-        self.extract_worth = extract_worth(self.prices)
+    extract_worth: float | None = None
+    """The worth of an extract's tokens that a stored request was made with; None: that of the prices."""
 
     @property
     def tokens(self) -> int:
@@ -528,9 +525,12 @@ class RunState:
 
         A low mark that the user gave is filled, whatever the tokens are worth.
         """
-        # What a model writes stands for an extract, in its tokens: then the low mark says how many those are.
-        is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
-        return self.fold.view(limit, self.tools, self.page_in.extract_worth if is_priced else 0.0)
+        worth = self.page_in.extract_worth
+        if worth is None:
+            # What a model writes stands for an extract, in its tokens: then the low mark says how many those are.
+            is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
+            worth = extract_worth(self.page_in.prices, limit) if is_priced else 0.0
+        return self.fold.view(limit, self.tools, worth)
 
     def view_with_ledger(self, view: View | None = None) -> View:
         """The view, as it stands unless one is given, with the ledger's block where something left it."""

@@ -29,12 +29,12 @@ class Mask:
     """Masks observations older than the last ``keep`` actions, above the high mark; calls stay.
 
     A stub has the handle, the first line and the identifiers of an observation. Masking halves the cost at an equal or
-    better solve rate than summaries by a model (arXiv 2508.21433, keep = 10). With ``alone``, as in the ladder, it acts
+    better solve rate than summaries by a model (arXiv 2508.21433, keep = 10). With ``alone`` it acts
     only if masking alone brings the view down to the low mark.
     """
 
     keep: Annotated[int, COUNT, "Newest actions whose observations stay whole."] = 10
-    alone: Annotated[bool, "Act only where masking alone reaches the low mark. In the ladder: true."] = False
+    alone: Annotated[bool, "Act only where masking alone reaches the low mark."] = False
     name: str = "mask"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
