@@ -396,26 +396,49 @@ def _hand_request_back(stage: Stage) -> None:
 
 def _hand_trimmed_request_back(stage: Stage) -> None:
     """The request without some of its older words, and what followed it: a host that trims what it was given."""
-    request = list(stage.last_request or ())
-    older = [at for at, row in enumerate(request[:-1]) if row in stage.rows and _is_words(row)]
-    if len(older) > 2 and any('<memory kind="' in _all_text(row) for row in request[:-1] if row not in stage.rows):
-        dropped = set(stage.draw.sample(older, stage.draw.randint(1, len(older) - 1)))
-        request = [row for at, row in enumerate(request) if at not in dropped]
-    stage.memory.record_messages([*request, *stage.new], stage.format)
+    stage.memory.record_messages([*_trim(stage, list(stage.last_request or ())), *stage.new], stage.format)
 
 
 def _hand_request_with_reminder(stage: Stage) -> None:
     """The request with a message of the host's own in it, and what followed it."""
+    request, _ = _with_reminder(stage)
+    stage.memory.record_messages([*request, *stage.new], stage.format)
+
+
+def _hand_trimmed_request_with_reminder(stage: Stage) -> None:
+    """The request without some of its older words, with a message of the host's own elsewhere in it, and what followed it."""
+    request, place = _with_reminder(stage)
+    stage.memory.record_messages([*_trim(stage, request, place), *stage.new], stage.format)
+
+
+def _trim(stage: Stage, request: list[Any], place: int | None = None) -> list[Any]:
+    """Leave out some of the older words, but not those beside a message that was put in at ``place``."""
+    beside = () if place is None else (place - 1, place, place + 1)
+    older = [at for at, row in enumerate(request[:-1]) if row in stage.rows and _is_words(row) and at not in beside]
+    if len(older) > 2 and _has_summary(stage, request[:-1]):
+        dropped = set(stage.draw.sample(older, stage.draw.randint(1, len(older) - 1)))
+        return [row for at, row in enumerate(request) if at not in dropped]
+    return request
+
+
+def _with_reminder(stage: Stage) -> tuple[list[Any], int | None]:
+    """The last request with a reminder in it, and its place; None where the host could mean something else with it."""
     request, reminder = list(stage.last_request or ()), f"Reminder {len(stage.said)}."
     first = next((at for at, row in enumerate(request) if row.get("role") not in ("system", "developer")), 0)
     places = [at for at in range(first, len(request)) if "role" in request[at] and _is_words(request[at])]
     is_sure = bool(places) and not any(words.text in LOOK_ALIKES for words in stage.said)
     is_sure = is_sure and stage.talk.format != "openai-responses"  # whose items are more than what was said
     is_sure = is_sure and stage.said[-len(stage.new)].role != "result"
-    if is_sure and any('<memory kind="' in _all_text(row) for row in request[first:-1] if row not in stage.rows):
-        request.insert(stage.draw.choice(places), to_rows([Utterance("user", reminder)], stage.talk.format)[0])
-        stage.said.insert(len(stage.said) - len(stage.new), Utterance("user", reminder))
-    stage.memory.record_messages([*request, *stage.new], stage.format)
+    if not is_sure or not _has_summary(stage, request[first:-1]):
+        return request, None
+    place = stage.draw.choice(places)
+    request.insert(place, to_rows([Utterance("user", reminder)], stage.talk.format)[0])
+    stage.said.insert(len(stage.said) - len(stage.new), Utterance("user", reminder))
+    return request, place
+
+
+def _has_summary(stage: Stage, request: list[Any]) -> bool:
+    return any('<memory kind="' in _all_text(row) for row in request if row not in stage.rows)
 
 
 def _hand_edited(stage: Stage) -> None:
@@ -577,6 +600,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "request": _hand_request_back,
     "trimmed": _hand_trimmed_request_back,
     "reminder": _hand_request_with_reminder,
+    "trimmed, reminder": _hand_trimmed_request_with_reminder,
     "edited": _hand_edited,
     "compacted": _hand_compacted,
     "markers": _hand_with_markers,

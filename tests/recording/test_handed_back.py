@@ -162,6 +162,27 @@ def test_a_message_that_the_host_put_into_a_request_is_recorded_and_nothing_of_o
     assert sum(REMINDER in text for text in texts(memory.steps)) == len(inserted) > 10
 
 
+@pytest.mark.parametrize("place", [3, -1])
+@pytest.mark.parametrize("glued", [False, True])
+def test_a_request_that_the_host_trimmed_and_put_words_into_is_known(place, glued):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    inserted = []
+
+    def change(request, number):
+        if len(request) < 7:
+            return request
+        inserted.append(number)
+        rest = [request[0], *request[2:]]  # the first of them left
+        rest.insert(place, said("user", f"{REMINDER} {number}"))
+        return [*rest[:-1], rest[-1] | {"content": f"{rest[-1]['content']}\n\n{REMINDER} too"}] if glued else rest
+
+    hand_back_changed(memory, change)
+    assert [text for text in texts(memory.steps)[1:] if REMINDER not in text] == EXPECTED
+    assert sum(REMINDER in text for text in texts(memory.steps)) == len(inserted) * (1 + glued) > 10
+
+
 @pytest.mark.parametrize("rows", [[], [said("system", "Be brief.")], [said("system", "Be long.")]])
 def test_a_list_without_a_message_after_a_request_with_an_ending_adds_no_words(rows):
     """The request ended with a line in the user's place, and an IndexError came of it."""

@@ -9,7 +9,7 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -192,65 +192,65 @@ class _ListReader:
         """
         hashes = self.request.hashes()
         rows = [hashes[number] for number, _ in self.hashes]
-        if not rows:
-            return None
-        recent = [*reversed(self.state.sent)]
-        matches = filter(
-            None, (match(sent, rows, least) for match in (self._match_changed, self._match_inserted) for sent in recent)
-        )
+        matches = filter(None, (self._match_changed(sent, rows, least) for sent in reversed(self.state.sent)))
         count, place, self.added = max(matches, key=lambda match: match[0], default=(0, 0, ()))
         return (count, KnownList(place, is_request=True)) if count else None
 
     def _match_changed(
         self, sent: SentRequest, rows: Sequence[bytes], least: int
     ) -> tuple[int, int, tuple[Item, ...]] | None:
-        """The number of messages that are the request's, its place, and the added words; ``rows`` are the list's hashes."""
-        rest = iter(sent.hashes)
-        reach = next((at for at, row in enumerate(rows) if row not in rest), len(rows))
+        """The number of messages that are the request's, its place, and the words in it that are the host's.
+
+        ``rows`` are the hashes of the list's messages.
+        """
+        if sent.place <= self.log.list_start:
+            return None
+        ours, others, added = self._part(sent, rows)
         ends = sent.hashes[-2 if sent.has_ending else -1 :]
-        count = next((at for at in range(reach, 0, -1) if rows[at - 1] in ends), 0)
+        count = next((number + 1 for number in reversed(ours) if rows[number] in ends), 0)
         # The user may say what an ending says: with nothing behind it the user said it.
-        count -= sent.has_ending and count == len(rows) and rows[-1] == sent.hashes[-1]
-        last, added = tuple[Item, ...](), tuple[Item, ...]()
-        if reach and rows[reach - 1] in sent.hashes[-2:-1] and reach + 1 < len(rows):
-            last = self.request.form.parse([sent.last])
-            added = added_words(last, self._parse_row(reach))
-            count = reach + 1 if added else count
-        if count <= max(1, least) or sent.place <= self.log.list_start:
+        count -= sent.has_ending and 0 < count == len(rows) and rows[-1] == sent.hashes[-1]
+        count = others[-1] + 1 if added else count
+        if count <= max(1, least):
             return None
-        sent_items = self.request.parse(0, self.hashes[count - 1 - len(added)][0] + 1) + (last if added else ())
-        if set(self.log.fingerprints).issuperset(map(fingerprint, _without_systems(sent_items))):
-            return None
-        return count, sent.place, added
-
-    def _match_inserted(
-        self, sent: SentRequest, rows: Sequence[bytes], least: int
-    ) -> tuple[int, int, tuple[Item, ...]] | None:
-        """As ``_match_changed``, for a whole request in which the host put a few messages of the user."""
-        wanted = deque(sent.hashes[:-1] if sent.has_ending and sent.hashes[-1] not in rows else sent.hashes)
-        matched, inserted = list[int](), list[int]()
-        for number, row in enumerate(rows):
-            if not wanted or len(inserted) > MAX_INSERTED:
-                break
-            if row == wanted[0]:
-                wanted.popleft()
-                matched.append(number)
-            else:
-                inserted.append(number)
-        count = matched[-1] + 1 if inserted and matched and not wanted else 0
-        # The user may say what an ending says: with nothing behind it the user said it.
-        if count <= least or (sent.has_ending and count == len(rows)):
-            return None
+        words = self._parse_rows(number for number in others if number < count - bool(added))
         known = set(self.log.fingerprints)
-        added = tuple(item for number in inserted for item in self._parse_row(number))
-        ours = [item for number in matched for item in self._parse_row(number)]
-        is_new = all(isinstance(item, TaskStep) and fingerprint(item) not in known for item in added)
-        is_ours = not known.issuperset(map(fingerprint, _without_systems(ours)))
-        return (count, sent.place, added) if is_new and is_ours else None
+        if any(not isinstance(item, TaskStep) or fingerprint(item) in known for item in words):
+            return None
+        items = self._parse_rows(number for number in ours if number < count)
+        items += self.request.form.parse([sent.last]) if added else ()
+        if known.issuperset(map(fingerprint, _without_systems(items))):
+            return None
+        return count, sent.place, (*words, *added)
 
-    def _parse_row(self, number: int) -> tuple[Item, ...]:
-        """Parse the message of this number among those that are no system prompts."""
-        return self.request.parse(self.hashes[number][0], self.hashes[number][0] + 1)
+    def _part(self, sent: SentRequest, rows: Sequence[bytes]) -> tuple[list[int], list[int], tuple[TaskStep, ...]]:
+        """The numbers of the messages that the request has, in its order; of the others; and words added to its last one.
+
+        It ends at that one, behind more than ``MAX_INSERTED`` others, and where one stands in another's place: a host that
+        writes the time into a message put nothing into the request.
+        """
+        ours, others, at = list[int](), list[int](), 0
+        for number, row in enumerate(rows):
+            if row in sent.hashes[at:]:
+                place = sent.hashes.index(row, at)
+                if place > at and others and others[-1] == number - 1:
+                    break
+                at = place + 1
+                ours.append(number)
+                continue
+            others.append(number)
+            if at == len(sent.hashes) - 1 and number + 1 < len(rows):
+                added = added_words(self.request.form.parse([sent.last]), self._parse_rows([number]))
+                if added:
+                    return ours, others, added
+            if at == len(sent.hashes) or len(others) > MAX_INSERTED:
+                break
+        return ours, others, ()
+
+    def _parse_rows(self, numbers: Iterable[int]) -> tuple[Item, ...]:
+        """Parse the messages of these numbers among those that are no system prompts."""
+        rows = [self.request.rows[self.hashes[number][0]] for number in numbers]
+        return self.request.form.parse(rows) if rows else ()
 
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
