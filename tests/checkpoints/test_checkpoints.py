@@ -157,7 +157,7 @@ def test_resume_marks_what_was_in_flight_as_unknown_and_takes_a_late_result_once
 
 
 def test_a_fresh_start_shows_the_state_alone_and_undo_brings_the_rest_back():
-    memory = opened()
+    memory = opened(policy="mask")  # which leaves a large view
     played(memory)
     memory.pin("Use tabs.")
     before = memory.to_messages()

@@ -448,11 +448,10 @@ def test_without_a_window_the_rest_is_over_the_models(at):
 def test_a_ladder_has_its_rungs_with_the_parameters_of_their_sections(at):
     plain = at("policy = 'ladder'").options()["policy"]
     assert plain == Ladder()
-    told = at("[policy]\nname = 'ladder'\nmask.keep = 20").options()["policy"]
-    assert [each.name for each in told.rungs] == [each.name for each in RUNGS]
-    assert next(each for each in told.rungs if each.name == "mask") == replace(RUNGS[4], keep=20)
-    short = at("[policy]\nname = 'ladder'\nladder.rungs = ['prune', 'mask']").options()["policy"]
-    assert short.rungs == (POLICIES["prune"](), RUNGS[4])
+    clipping = at("[policy]\nname = 'ladder'\nclip.share = 0.2").options()["policy"]
+    assert clipping.rungs == (replace(RUNGS[0], share=0.2), *RUNGS[1:])
+    short = at("[policy]\nname = 'ladder'\nladder.rungs = ['prune', 'mask']\nmask.keep = 20").options()["policy"]
+    assert short.rungs == (POLICIES["prune"](), replace(POLICIES["mask"](), keep=20))
     with pytest.raises(ConfigurationError, match="one or more of"):
         at("[policy]\nname = 'ladder'\nladder.rungs = []")
 

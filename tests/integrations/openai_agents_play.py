@@ -58,9 +58,9 @@ def read_numbers(items):
     ]
 
 
-def looks_and_answers(steps=60):
-    """The script of an agent that looks ``steps`` times and then says the fact, or asks for what it forgot."""
-    done, asked = 0, 0
+def looks_and_answers(steps=60, done=0):
+    """The script of an agent that looks ``steps`` times, ``done`` of them before, and then says the fact or asks for it."""
+    asked = 0
 
     def script(items):
         nonlocal done, asked

@@ -327,3 +327,16 @@ def test_an_equal_repeat_that_is_taken_for_the_whole_history_is_named():
         "all 1 items were recorded already, the last as s0; whole=False records equal ones again",
     )
     assert len(memory.steps) == 1
+
+
+@pytest.mark.parametrize("form", ["bedrock", "gemini", "openai-responses", "anthropic"])
+def test_a_list_in_another_format_than_the_request_before_it_is_recorded(form):
+    memory = AgentMemory.open(":memory:", budget=2_000)
+    start(memory, system=False)
+    listed = [said("user", "Mend the bug.")]
+    for number in range(3):
+        memory.to_request(form)
+        listed += [said("assistant", f"reply {number}"), said("user", f"go on {number}")]
+        memory.record_messages(listed, "openai")
+    assert texts(memory.steps) == [message["content"] for message in listed]
+    assert memory.repairs == ()

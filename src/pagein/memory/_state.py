@@ -23,6 +23,7 @@ from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
 from pagein.events.entries import Compaction, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
+from pagein.formats import Format
 from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
@@ -145,12 +146,13 @@ class KnownList:
 class SentRequest:
     """A request that was given out: the hashes of its messages, the last of these, and ``place`` as in KnownList.
 
-    ``has_ending`` is True if the last message stands in the user's place.
+    ``has_ending`` is True if the last message stands in the user's place. ``form`` is its own: the next list may have another.
     """
 
-    hashes: Sequence[bytes] = ()
-    last: Any = None
-    place: int = 0
+    hashes: Sequence[bytes]
+    last: Any
+    form: Format
+    place: int
     has_ending: bool = False
 
 

@@ -71,7 +71,7 @@ def test_history_over_the_budget_is_given_as_its_view_even_without_the_filter(tm
 def test_the_filter_finds_the_view_it_gave_and_shows_no_step_twice(tmp_path):
     session = PageinSession("ann", tmp_path / "run.db", budget=BUDGET)
     run(agent_of(Model(looks_and_answers(16)), look, *session.tools()), TASK, session)
-    model = Model(looks_and_answers(18))
+    model = Model(looks_and_answers(18, done=16))
     run(agent_of(model, look, *session.tools()), "Two more.", session)
     assert session._views._foreign is None
     numbers = [

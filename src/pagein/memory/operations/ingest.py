@@ -218,7 +218,7 @@ class _ListReader:
         if any(not isinstance(item, TaskStep) or fingerprint(item) in known for item in words):
             return None
         items = self._parse_rows(number for number in ours if number < count)
-        items += self.request.form.parse([sent.last]) if added else ()
+        items += sent.form.parse([sent.last]) if added else ()
         if known.issuperset(map(fingerprint, _without_systems(items))):
             return None
         return count, sent.place, (*words, *added)
@@ -240,7 +240,7 @@ class _ListReader:
                 continue
             others.append(number)
             if at == len(sent.hashes) - 1 and number + 1 < len(rows):
-                added = added_words(self.request.form.parse([sent.last]), self._parse_rows([number]))
+                added = added_words(sent.form.parse([sent.last]), self._parse_rows([number]))
                 if added:
                     return ours, others, added
             if at == len(sent.hashes) or len(others) > MAX_INSERTED:
@@ -495,7 +495,8 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
     if numbers:
         hashes = request.hashes()
         rows = [hashes[number] for number in numbers]
-        state.sent.append(SentRequest(rows, request.rows[numbers[-1]], place, has_ending=ending is not None))
+        last = request.rows[numbers[-1]]
+        state.sent.append(SentRequest(rows, last, request.form, place, has_ending=ending is not None))
 
 
 def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
