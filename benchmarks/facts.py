@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from zlib import crc32
 from pagein.errors import ConfigurationError
 from pagein.evaluation.conversations import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.facts.block import build_block
-from pagein.facts.fact import MAX_CONTENT_CHARS, Fact
+from pagein.facts.fact import MAX_CONTENT_CHARS, Fact, fact_id
 from pagein.facts.injection import format_memory_for_injection
 from pagein.facts.ranking import Ranking, Weights
 from pagein.search.tfidf import TfIdf, fact_terms
 from pagein.tokens import TokenCounter
 
-BUDGETS = (500, 1_000, 2_000)
+BUDGETS = (300, 500, 1_000, 2_000)
 OURS, CONFIDENCE, REFIT = "pagein", "confidence only", "TF-IDF, refitted"
 NOW = 0.0
 
@@ -91,7 +91,7 @@ def read_asked(path: Path, pool: Path | None = None, haystack: int = 50) -> list
     results = []
     for conversation in conversations:
         facts = _facts(conversation.turns)
-        asked = [(one.text, one.evidence & facts.keys()) for one in conversation.questions]
+        asked = [(one.text, _ids(one.evidence, facts)) for one in conversation.questions]
         results.append(Asked(tuple(facts.values()), tuple((text, ids) for text, ids in asked if ids)))
     return results
 
@@ -103,24 +103,29 @@ def _of_chats(path: Path, pool: Path | None, haystack: int) -> list[Asked]:
         sessions = chat.haystack if drawn is None else haystack_of(chat, drawn, haystack)
         turns = [turn for session in sessions.values() for turn in session if turn.role == "user"]
         facts = _facts(turns)
-        needed = frozenset(turn.id for turn in turns if turn.is_evidence and turn.id in facts)
+        needed = _ids((turn.id for turn in turns if turn.is_evidence), facts)
         if needed:
             results.append(Asked(tuple(facts.values()), ((chat.question.text, needed),)))
     return results
 
 
 def _facts(turns: Sequence[Turn]) -> dict[str, Fact]:
-    """A fact a turn, by the turn's id; its confidence is drawn by its text, from 0.7 to 1."""
+    """A fact a turn, by the turn's id; its own id is one as a store gives, its confidence is drawn by its text, from 0.7 to 1."""
     kept = [turn for turn in turns if turn.text.strip()]
     return {
-        each.id: Fact(
-            each.id,
-            each.text.strip()[:MAX_CONTENT_CHARS],
-            confidence=0.7 + 0.3 * (crc32(each.text.encode("utf-8", "replace")) % 1_000) / 1_000,
-            stated_at=each.at,
+        turn.id: Fact(
+            fact_id("user", position),
+            turn.text.strip()[:MAX_CONTENT_CHARS],
+            confidence=0.7 + 0.3 * (crc32(turn.text.encode("utf-8", "replace")) % 1_000) / 1_000,
+            stated_at=turn.at,
         )
-        for each in kept
+        for position, turn in enumerate(kept, start=1)
     }
+
+
+def _ids(turns: Iterable[str], facts: Mapping[str, Fact]) -> frozenset[str]:
+    """The ids of the facts of these turns."""
+    return frozenset(facts[turn].id for turn in turns if turn in facts)
 
 
 def bench_facts(

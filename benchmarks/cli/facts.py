@@ -37,8 +37,8 @@ def measure(
     """Measure whether the facts that a question needs are in the block, and the time of a ranking.
 
     The facts are turns (in LongMemEval the user's), and the needed ones are the
-    evidence. Their share is measured in blocks of 500, 1,000 and 2,000 tokens,
-    for pagein; for confidence alone, filled up to the first that does not fit
+    evidence. Their share is measured in blocks of 300 to 2,000 tokens, for
+    pagein; for confidence alone, filled up to the first that does not fit
     (deer-flow as it is); and for scikit-learn's TfidfVectorizer, fitted at each
     call. "Apart" is the largest difference between our cosines and scikit-learn's
     on the same terms.

@@ -63,10 +63,23 @@ def test_docker_is_last_when_it_is_least():
 def test_the_score_is_the_formula():
     ranking = Ranking()
     ranking.add(Fact("fu0", "pytest tests", confidence=0.5))
-    ranking.add(Fact("fu1", "docker", confidence=0.75))
+    ranking.add(Fact("fu1", "docker", confidence=0.75, stated_at=86_400.0))  # another day: no neighbour
     (first, second) = ranking.rank("pytest tests", now=0.0)
     assert (first.similarity, first.score) == (pytest.approx(1.0), pytest.approx(0.6 + 0.4 * 0.5))
     assert (second.fact.id, second.score) == ("fu1", pytest.approx(0.4 * 0.75))
+
+
+def test_what_was_stated_together_counts_for_each_other():
+    ranking = Ranking()
+    for position, (content, at) in enumerate([
+        ("Has a dog", 0.0), ("She is called Luna", 0.0), ("Collects stamps", 90_000.0), ("Which tea is best?", 180_000.0),
+        ("Darjeeling, with milk", 180_060.0), ("Walks to work", 180_060.0),
+    ]):  # fmt: skip
+        ranking.add(Fact(f"fu{position}", content, confidence=0.5, stated_at=at))
+    dog = {match.fact.id: match.score for match in ranking.rank("our dog", now=0.0)}
+    assert dog["fu0"] > dog["fu1"] > dog["fu2"] == dog["fu4"] == pytest.approx(0.2)
+    tea = {match.fact.id: match.score for match in ranking.rank("tea", now=0.0)}
+    assert tea["fu3"] > tea["fu4"] > dog["fu1"] > tea["fu5"] == tea["fu2"]
 
 
 def test_the_factors_are_bounded_and_fade():
@@ -99,6 +112,25 @@ WORDS = st.sampled_from(
 )
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 MOVES = st.lists(st.tuples(st.sampled_from(("put", "put", "drop")), st.integers(0, 5), TEXTS), max_size=14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_after_any_changes_the_ranking_is_that_of_a_new_one(seed):
+    draw, ranking, facts = random.Random(seed), Ranking(), {}
+    for _ in range(60):
+        scope = draw.choice(("user", "session"))
+        id = f"f{scope[0]}{draw.randint(8, 14)}"
+        if facts.pop(id, None) and draw.random() < 0.8:
+            ranking.drop(id)
+        else:
+            content = draw.choice(("tea", "dog", "tea dog", "tea?", "rain"))
+            facts[id] = Fact(id, content, scope=scope, stated_at=draw.choice((0.0, 9_000.0)))
+            ranking.add(facts[id])
+        new = Ranking()
+        for same in sorted(facts):
+            new.add(facts[same])
+        one, other = ({match.fact.id: match.score for match in each.rank("tea", now=0.0)} for each in (ranking, new))
+        assert one == pytest.approx(other, abs=1e-9)
 
 
 @pytest.mark.slow
@@ -136,9 +168,13 @@ def test_numpy_and_python_rank_alike():
         for index in (one, other):
             index.add(number, text)
             index.weigh(number, 0.6, sure)
+            if number % 3:
+                index.connect(number, number - 1, answers=number % 2 == 0)
     for number in range(0, 900, 7):
-        one.drop(number)
-        other.drop(number)
+        for index in (one, other):
+            index.drop(number)
+            if number < 899:
+                index.connect(number + 1, None)
     for query in ("word1 word2 word2 word3", "", "nowhere"):
         matches, expected = one.best(query, 40), other.best(query, 40)
         assert [match.number for match in matches] == [match.number for match in expected]

@@ -1,5 +1,7 @@
 """Ranking of facts: similarity x 0.6 + confidence x 0.4, and two bounded factors. The similarity is BM25 as a share of the best.
 
+Facts that were stated together count for each other a little: "I have a dog. Her name is Luna." is two facts.
+
 Deer-flow's formula (MEMORY_IMPROVEMENTS), which it never shipped. A fresh confirmation adds up to 5 %, frequent use up
 to 5 %. A fact that a newer one disputes counts half, and never more than the newer one.
 """
@@ -7,6 +9,7 @@ to 5 %. A fact that a newer one disputes counts half, and never more than the ne
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,6 +19,7 @@ from pagein.errors import ConfigurationError
 from pagein.events.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
 from pagein.facts.fact import Fact
 from pagein.search.tfidf import TfIdf
+from pagein.search.tokenizer import ends_with_question
 
 DAY = 86_400.0
 MAX_RANKED = 512
@@ -25,6 +29,9 @@ DISPUTED_FACTOR = 0.5
 CONTEXT_TURNS = 3
 MAX_CONTEXT_CHARS = 4_000
 """Characters compared of each of the last texts: its end, where the question is."""
+
+TOGETHER_SECONDS = 3_600.0
+"""Seconds between two facts up to which one was stated beside the other."""
 
 _LOG_OFTEN = math.log(9)
 
@@ -84,6 +91,8 @@ class Ranking:
         self._facts: dict[int, Fact] = {}
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
+        self._order: list[_Place] = []
+        """The facts of each owner in the order in which they were stated."""
         self._timed: set[str] = set()
         """Facts that do not hold for ever."""
         self._day = -1.0
@@ -91,11 +100,15 @@ class Ranking:
     def add(self, fact: Fact) -> None:
         """Add a fact, or replace the one with its id."""
         number = self._numbers.get(fact.id)
-        if number is None or self._facts[number].content != fact.content:
+        known = None if number is None else self._facts[number]
+        if number is None or known is None or (known.content, _place(known)) != (fact.content, _place(fact)):
             self.drop(fact.id)
             number = self._free.pop() if self._free else len(self._facts)
             self._numbers[fact.id] = number
             self._index.add(number, fact.content)
+            self._facts[number] = fact
+            insort(self._order, _place(fact))
+            self._connect(bisect_left(self._order, _place(fact)), 2)
         self._facts[number] = fact
         if fact.valid_from is not None or fact.valid_until is not None:
             self._timed.add(fact.id)
@@ -106,8 +119,11 @@ class Ranking:
         """Remove a fact; an unknown id changes nothing."""
         number = self._numbers.pop(id, None)
         if number is not None:
+            at = bisect_left(self._order, _place(self._facts[number]))
+            del self._order[at]
             self._index.drop(number)
             del self._facts[number]
+            self._connect(at, 1)
             self._free.append(number)
             self._timed.discard(id)
 
@@ -126,6 +142,20 @@ class Ranking:
         best.sort(key=lambda item: (-round(item.score, 12), -item.fact.seen_at, item.fact.id))
         return best[:limit]
 
+    def _connect(self, start: int, count: int) -> None:
+        """Connect the facts at these places with those stated just before them."""
+        for at in range(start, min(start + count, len(self._order))):
+            fact, number = self._fact_at(at)
+            before, number_before = self._fact_at(at - 1) if at else (None, None)
+            if before is None or not _is_beside(before, fact):
+                self._index.connect(number, None)
+            else:
+                self._index.connect(number, number_before, answers=ends_with_question(before.content))
+
+    def _fact_at(self, at: int) -> tuple[Fact, int]:
+        number = self._numbers[self._order[at][-1]]
+        return self._facts[number], number
+
     def _raise_newer(self, best: list[RankedFact], now: float) -> list[RankedFact]:
         """Give the fact that disputes another at least the score of that one."""
         disputed = [item for item in best if item.fact.disputed_by in self._numbers]
@@ -142,6 +172,19 @@ class Ranking:
     def _weigh(self, number: int, fact: Fact) -> None:
         factor = self.weights.factor(fact, self._day * DAY)
         self._index.weigh(number, self.weights.similarity * factor, self.weights.confidence * fact.confidence * factor)
+
+
+_Place = tuple[str, str, float, int, str]
+"""The scope and owner of a fact, the time it was stated, and its id, as numbers count."""
+
+
+def _place(fact: Fact) -> _Place:
+    return fact.scope, fact.owner, fact.stated_at, len(fact.id), fact.id
+
+
+def _is_beside(before: Fact, fact: Fact) -> bool:
+    same = (before.scope, before.owner) == (fact.scope, fact.owner)
+    return same and fact.stated_at - before.stated_at <= TOGETHER_SECONDS
 
 
 def check_search(query: object, limit: object) -> None:

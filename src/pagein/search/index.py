@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -29,7 +28,7 @@ from pagein.search.passages import (
     session_of,
 )
 from pagein.search.sessions import rank_sessions
-from pagein.search.tokenizer import query_terms, surface_forms, terms
+from pagein.search.tokenizer import ends_with_question, query_terms, surface_forms, terms
 
 T = TypeVar("T")
 
@@ -410,8 +409,6 @@ def _word_scores(
 
 
 _QUESTION_END = f" {ranking.QUESTION_TERM}"
-_QUESTION = re.compile(r"[?\uff1f\u061f][^?\uff1f\u061f]{0,29}\Z")
-"""A question mark near the end, before a quotation mark or a short phrase."""
 
 
 def _build_candidate(
@@ -485,7 +482,7 @@ def _build_stored_passage(id: int, passage: Passage) -> index_store.StoredPassag
     digest = hashlib.blake2b((joined or text).encode("utf-8", "replace"), digest_size=7).digest()
     where = (id, passage.position, passage.part, passage.role, passage.at)
     row = index_store.PassageRow(*where, first_date(text, passage.at), int.from_bytes(digest, "big"))
-    if passage.role in ("user", "assistant") and _QUESTION.search(text):
+    if passage.role in ("user", "assistant") and ends_with_question(text):
         joined += _QUESTION_END
     return index_store.StoredPassage(row, passage.start, passage.whole, len(passage_terms), joined, text)
 

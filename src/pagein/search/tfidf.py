@@ -30,6 +30,14 @@ BM25_K1, BM25_B = 1.2, 0.5
 MIN_BEST_SHARE = 0.3
 """The share of a query's rarities below which the best match is weak, and is not stretched to 1."""
 
+NEIGHBOUR_SHARE = 0.15
+"""The share of a text's BM25 that the texts stated beside it get: what is said together is about the same."""
+
+ANSWER_SHARE = 0.6
+"""The share that a text gets of a question before it, whose words it answers.
+
+Both are chosen on halves of LoCoMo and LongMemEval; decision 0018 has the figures."""
+
 NUMPY_MIN_TEXTS = 500
 """Texts up to which Python is as fast as NumPy, which is then not loaded."""
 
@@ -98,6 +106,8 @@ class TfIdf:
         self._squares, self._firsts, self._seconds = array("d"), array("d"), array("d")
         self._wide, self._sure = array("d"), array("d")
         self._lengths, self._length = array("d"), 0.0
+        self._before, self._inherited = array("q"), array("d")
+        """By number, the text stated before it, or itself; and the share that it gets of that one's BM25."""
         self._logs: dict[str, float] = {}
         """By term, the ln(1 + df) in the sums."""
         self._stale: set[str] = set()
@@ -114,6 +124,8 @@ class TfIdf:
             for column in (self._squares, self._firsts, self._seconds, self._wide, self._lengths):
                 column.extend([0.0] * missing)
             self._sure.extend([-math.inf] * missing)
+            self._before.extend(range(number + 1 - missing, number + 1))
+            self._inherited.extend([0.0] * missing)
         square = first = second = 0.0
         for term, count in counts.items():
             if count == 1:
@@ -133,8 +145,13 @@ class TfIdf:
         """Set the score of a text: ``wide`` times its cosine, plus ``sure``."""
         self._wide[number], self._sure[number] = wide, sure
 
+    def connect(self, number: int, before: int | None, *, answers: bool = False) -> None:
+        """Say which text was stated just before that of a number, None for none, and whether that was a question."""
+        self._before[number] = number if before is None else before
+        self._inherited[number] = 0.0 if before is None else ANSWER_SHARE if answers else NEIGHBOUR_SHARE
+
     def drop(self, number: int) -> None:
-        """Remove the text of a number; the number is free again."""
+        """Remove the text of a number; the number is free again. What was connected with it is to be connected anew."""
         for term, count in self._texts.pop(number).items():
             if count == 1:
                 self._once[term].remove(number)
@@ -144,6 +161,7 @@ class TfIdf:
         self._wide[number], self._sure[number] = 0.0, -math.inf
         self._length -= self._lengths[number]
         self._lengths[number] = 0.0
+        self.connect(number, None)
 
     def similarities(self, query: str) -> Mapping[int, float]:
         """The cosine of the query with each text that shares a term with it, by number."""
@@ -195,7 +213,7 @@ class TfIdf:
         ]
 
     def _bm25(self, query: str, np: Any) -> Any:
-        """The BM25 of each number, as a share of the best."""
+        """The BM25 of each number, with shares of its neighbours', as a share of the best."""
         counts = count_terms(self._analyse(query))
         texts, size = len(self._texts), len(self._squares)
         spread = BM25_K1 * BM25_B * texts / (self._length or 1.0)
@@ -214,8 +232,24 @@ class TfIdf:
                 scores[place] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[place])
             for number, times in often.items():
                 scores[number] += gain * times / (times + BM25_K1 * (1 - BM25_B) + spread * lengths[number])
+        scores = self._with_neighbours(scores, np)
         best = max(total * MIN_BEST_SHARE, float(max(scores, default=0.0) if np is None else scores.max())) or 1.0
         return scores / best if np is not None else [score / best for score in scores]
+
+    def _with_neighbours(self, scores: Any, np: Any) -> Any:
+        """The scores, to which each text adds a share of what the texts stated just before and just after it match."""
+        raised = scores.copy()
+        if np is None:
+            for number, (before, inherited) in enumerate(zip(self._before, self._inherited, strict=True)):
+                if inherited:
+                    raised[number] += inherited * scores[before]
+                    raised[before] += NEIGHBOUR_SHARE * scores[number]
+            return raised
+        before, inherited = np.frombuffer(self._before, dtype=np.int64), np.frombuffer(self._inherited)
+        connected = np.flatnonzero(inherited)
+        raised[connected] += inherited[connected] * scores[before[connected]]
+        raised[before[connected]] += NEIGHBOUR_SHARE * scores[connected]  # no two texts follow the same one
+        return raised
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""

@@ -257,6 +257,19 @@ _STOP_TERMS = STOP_WORDS | {
 """Stop words and their stems."""
 
 
+_QUESTION = re.compile(r"[?\uff1f\u061f][^?\uff1f\u061f]{0,29}\Z")
+"""A question mark near the end, before a quotation mark or a short phrase."""
+
+
+def ends_with_question(text: str) -> bool:
+    """True if the text ends with a question, which what is said next answers.
+
+    >>> ends_with_question('She asked, "What is it called?"'), ends_with_question("Why? It was late, and I had no more time.")
+    (True, False)
+    """
+    return _QUESTION.search(text) is not None
+
+
 def count_terms(terms: Iterable[str]) -> dict[str, int]:
     """Count each term."""
     counts: dict[str, int] = {}
