@@ -159,18 +159,74 @@ def draw_tiers() -> str:
 def draw_page_in() -> str:
     """How an old step comes back."""
     return draw_picture(
-        "Old lines that match the newest words are added at the end of the request",
+        "Old lines that are likely needed are added behind the newest step, and stay there until the next compaction",
         700, 190,
         [
+            Label(20, 26, "Steps left the view, or the user asked", "bold"),
             Box(20, 40, 200, 40, "the newest step and words", "step"), Arrow(222, 60, 268, 60),
             Box(270, 40, 150, 40, "search and scoring", "old"), Arrow(422, 60, 468, 60),
             Box(470, 40, 210, 40, "lines, names, whole turns", "pagein"),
             Box(270, 120, 150, 40, "the log", "log"), Arrow(345, 118, 345, 84),
             Arrow(575, 84, 575, 118), Box(470, 120, 210, 40, "end of the request", "step"),
-            Label(20, 26, "Each request", "bold"), Label(20, 140, "It is computed again for each"),
-            Label(20, 158, "request and never recorded."),
+            Label(20, 130, "It stays where it was first shown"), Label(20, 148, "until the next compaction, so the"),
+            Label(20, 166, "provider's cache keeps it."),
         ],
     )  # fmt: skip
+
+
+def draw_ledger() -> str:
+    """What was said once and still holds."""
+    return draw_picture(
+        "Rules, decisions and values stay in a block of the view when their steps leave; a newer value replaces the old one",
+        700, 220,
+        [
+            Label(20, 26, "Said in the run", "bold"),
+            *stack(20, 40, 270, [
+                (30, 's3 user: "Never push to main."', "user"), (30, 's9 user: "The limit is 500 euros."', "user"),
+                (30, "s10 to s80: other talk", "old"), (30, 's81 user: "Make the limit 700."', "user"),
+            ]),
+            Arrow(294, 104, 376, 104),
+            Label(380, 26, "The ledger, once these steps left", "bold"),
+            *stack(380, 40, 300, [
+                (30, "s3 Never push to main.", "fact"), (30, "s81 Make the limit 700. (replaces s9)", "fact"),
+            ]),
+            Label(380, 130, "The words stay as they were said."), Label(380, 150, "What a tool or a pasted text says"),
+            Label(380, 170, "never gets in."),
+            Label(20, 200, "It has a share of the budget of its own. unpin(handle) drops an entry."),
+        ],
+    )  # fmt: skip
+
+
+COST_TOKENS = (1.6, 2.4, 3.2, 4.0, 4.8, 5.6, 3.0, 3.8, 4.6, 5.4, 3.1, 3.9)
+"""Thousands of tokens of the requests in the picture of the cost; where they fall there was a compaction."""
+
+
+def draw_cost() -> str:
+    """Requests of a run: what the provider's cache has, and what it must read."""
+    shapes: list[Shape] = [Label(20, 26, "Tokens of each request", "bold")]
+    bottom, scale, before = 190, 25, 0.0
+    for at, tokens in enumerate(COST_TOKENS):
+        is_compaction = tokens < before
+        cached = 0.9 if is_compaction else before
+        height, cached_height = int(tokens * scale), int(cached * scale)
+        x = 20 + 34 * at
+        shapes.append(Box(x, bottom - height, 28, height - cached_height, "", "extract" if is_compaction else "step"))
+        if cached_height:
+            shapes.append(Box(x, bottom - cached_height, 28, cached_height, "", "pagein"))
+        before = tokens
+    shapes += [
+        Box(460, 52, 28, 20, "", "pagein"), Label(498, 67, "begins like the request before:"),
+        Label(498, 84, "cached, a tenth of the price"),
+        Box(460, 102, 28, 20, "", "step"), Label(498, 117, "new since then"),
+        Box(460, 140, 28, 20, "", "extract"), Label(498, 155, "a compaction: written again once,"),
+        Label(498, 172, "then every request is shorter"),
+    ]  # fmt: skip
+    return draw_picture(
+        "Each request begins with the previous one until a compaction, which makes the later requests shorter",
+        720,
+        210,
+        shapes,
+    )
 
 
 def draw_facts() -> str:
@@ -190,7 +246,7 @@ def draw_facts() -> str:
 
 PICTURES = {
     "request": draw_request, "log-and-view": draw_log_and_view, "tiers": draw_tiers, "page-in": draw_page_in,
-    "facts": draw_facts,
+    "ledger": draw_ledger, "facts": draw_facts, "cost": draw_cost,
 }  # fmt: skip
 
 
