@@ -134,14 +134,14 @@ class AgentMemory(MemoryBase):
 
     def unpin(self, handle: str) -> None:
         """Drop a pin, or an entry of ``ledger``. Raises UnknownHandle."""
-        self._take_turn(pins.unpin, handle)
+        return self._take_turn(pins.unpin, handle)
 
     def mark(self, handle: str, importance: Importance = "high") -> None:
         """Mark a step: "high" keeps it whole under every policy, in up to .3 of the limit; "low" lets its results leave first.
 
         "normal" takes a mark away. What is out of view already stays out. Raises UnknownHandle, ConfigurationError.
         """
-        self._take_turn(pins.mark, handle, importance)
+        return self._take_turn(pins.mark, handle, importance)
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return what was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.
@@ -373,7 +373,7 @@ class AgentMemory(MemoryBase):
 
         View, compactions, summaries, pins and recall are that branch's alone. A summary being written is cancelled.
         """
-        self._take_turn(branching.switch, branch, self._runtime.clock())
+        return self._take_turn(branching.switch, branch, self._runtime.clock())
 
     def branches(self) -> tuple[Branch, ...]:
         """The branches of this run: ``main`` first, then in the order of their forks."""
@@ -384,7 +384,7 @@ class AgentMemory(MemoryBase):
 
         Its name stays taken. Raises UnknownBranch, ConfigurationError for the run's own branch, LogError.
         """
-        self._take_turn(branching.drop, branch, self._runtime.clock())
+        return self._take_turn(branching.drop, branch, self._runtime.clock())
 
     def rewind(self, to: int | str) -> Branch:
         """Go on from an earlier place, as ``fork`` takes it, on a new branch; the later entries stay on their branch."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from pagein._common.flows import adrive
-from pagein.context.costs import RunCost
-from pagein.context.view.view import Report, View
-from pagein.events.entries import Compaction, FactScope, Importance
+from pagein.context.view.view import Report
 from pagein.events.replay import replay
-from pagein.events.steps import Observation, Step
+from pagein.events.steps import Step
 from pagein.formats import FormatName, keywords
-from pagein.log.base import Log, Verification
-from pagein.memory import checkpoints, erasure
+from pagein.log.base import Log
 from pagein.memory._effects import AnyEffect, BeginJob, CollectJob, Flow
 from pagein.memory._memory_base import MemoryBase
 from pagein.memory._runtime import MemoryRuntime, OpenedRun
@@ -24,34 +22,43 @@ from pagein.memory._state import RunState
 from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.background.summary_writer import SummaryTask
-from pagein.memory.branches import Branch, Comparison
-from pagein.memory.operations import branch as branching
-from pagein.memory.operations import compact as compacting
-from pagein.memory.operations import edit as editing
-from pagein.memory.operations import history, pins
-from pagein.memory.operations.facts_block import save_procedure
+from pagein.memory.operations import history
 from pagein.memory.operations.filtered_view import make_filtered_view
-from pagein.memory.operations.history import Expansion, full_step, succinct_step
+from pagein.memory.operations.history import full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
-from pagein.memory.operations.pins import LedgerEntry
-from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
-from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_view
-from pagein.memory.options import Options, RecallFilters, check_count, check_usage
-from pagein.memory.requests import RequestFilter, RequestRecord
-from pagein.memory.tools import call_tool
-
-if TYPE_CHECKING:
-    from pagein.facts.fact import Fact
-    from pagein.facts.ranking import RankedFact
-    from pagein.memory.checkpoints import CheckpointInfo, RunStatus
-    from pagein.memory.erasure import Erasure
-    from pagein.search.base import Hit
+from pagein.memory.options import Options, check_count
+from pagein.memory.requests import RequestFilter
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def await_turn_of(
+    method: Callable[Concatenate[AgentMemory, P], T],
+) -> Callable[Concatenate[AsyncAgentMemory, P], Coroutine[Any, Any, T]]:
+    """Make a method of AgentMemory one of AsyncAgentMemory. The method returns its turn, which is a coroutine there."""
+
+    @functools.wraps(method)
+    async def await_turn(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        turn: Any = method(self, *args, **kwargs)
+        return await turn
+
+    return await_turn
+
+
+def run_in_thread(
+    method: Callable[Concatenate[AgentMemory, P], T],
+) -> Callable[Concatenate[AsyncAgentMemory, P], Coroutine[Any, Any, T]]:
+    """Make a method of AgentMemory that takes no turn, but reaches the store, one of AsyncAgentMemory."""
+
+    @functools.wraps(method)
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self, *args, **kwargs)
+
+    return call
 
 
 class AsyncAgentMemory(MemoryBase):
@@ -108,52 +115,23 @@ class AsyncAgentMemory(MemoryBase):
     def report(self) -> Report:
         return self._runtime.report()
 
-    async def cost(self) -> RunCost:
-        return await asyncio.to_thread(self._runtime.requests.cost)
+    cost = run_in_thread(AgentMemory.cost)
 
     # Recording
 
-    async def record(self, *items: Step | Observation, importance: Importance | None = None) -> RecordResult:
-        return await self._take_turn(record, items, strict=True, importance=importance)
-
-    async def record_messages(
-        self,
-        messages: Any,
-        format: FormatName | None = None,
-        *,
-        whole: bool | None = None,
-        usage: Any = None,
-        observations: TextObservations = None,
-    ) -> RecordResult:
-        report = None if usage is None else check_usage(usage)
-        transcript = self._runtime.read_transcript(messages, format, observations)
-        return await self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
-
-    async def pin(self, text: str) -> str:
-        return await self._take_turn(pins.pin, text)
-
-    async def mark(self, handle: str, importance: Importance = "high") -> None:
-        await self._take_turn(pins.mark, handle, importance)
-
-    async def unpin(self, handle: str) -> None:
-        await self._take_turn(pins.unpin, handle)
-
-    async def ledger(self) -> tuple[LedgerEntry, ...]:
-        return await self._take_turn(pins.ledger)
-
-    async def save_procedure(self, task: str | None = None) -> Fact:
-        return await self._take_turn(save_procedure, task)
-
-    async def find_procedures(self, query: str, limit: int = 2) -> tuple[RankedFact, ...]:
-        return await asyncio.to_thread(lambda: self.facts.find_procedures(query, limit=limit))
-
-    async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
-        return await self._take_turn(call_tool, name, arguments, self._runtime.clock())
+    record = await_turn_of(AgentMemory.record)
+    record_messages = await_turn_of(AgentMemory.record_messages)
+    pin = await_turn_of(AgentMemory.pin)
+    mark = await_turn_of(AgentMemory.mark)
+    unpin = await_turn_of(AgentMemory.unpin)
+    ledger = await_turn_of(AgentMemory.ledger)
+    save_procedure = await_turn_of(AgentMemory.save_procedure)
+    find_procedures = run_in_thread(AgentMemory.find_procedures)
+    call_tool = await_turn_of(AgentMemory.call_tool)
 
     # The view
 
-    async def view(self, *, reserve: int = 0, tools: Any = None) -> View:
-        return await self._take_turn(make_view, self._runtime.request_room(reserve, tools))
+    view = await_turn_of(AgentMemory.view)
 
     async def to_messages(
         self,
@@ -180,14 +158,9 @@ class AsyncAgentMemory(MemoryBase):
         await asyncio.to_thread(self._runtime.requests.write)
         return keywords(format or self._runtime.format.name, request)
 
-    async def compact(self, *, wait: bool = False) -> Compaction | None:
-        return await self._take_turn(compacting.compact, wait=wait)
-
-    async def clear_view(self) -> Compaction | None:
-        return await self._take_turn(compacting.clear_view)
-
-    async def undo(self) -> Compaction:
-        return await self._take_turn(compacting.undo)
+    compact = await_turn_of(AgentMemory.compact)
+    clear_view = await_turn_of(AgentMemory.clear_view)
+    undo = await_turn_of(AgentMemory.undo)
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
         is_done = await self._take_turn(collect_summary, timeout)
@@ -211,90 +184,44 @@ class AsyncAgentMemory(MemoryBase):
     async def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
         replay((step for _, step in await self._take_turn(history.read_steps)), write, detailed=detailed)
 
-    async def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
-        return await self._take_turn(editing.edit, handle, step)
-
-    async def remove(self, handle: str) -> Compaction:
-        return await self._take_turn(editing.remove, handle)
-
-    async def reset(self) -> Branch:
-        return await self._take_turn(branching.reset, self._runtime.clock())
-
-    async def expand(self, handle: str | int) -> Expansion:
-        return await self._take_turn(history.expand, handle)
-
-    async def recall(self, query: str, limit: int = 10, **filters: Unpack[RecallFilters]) -> tuple[Hit, ...]:
-        return await self._take_turn(history.recall, query, limit, filters, self._runtime.clock())
-
-    async def verify(self) -> Verification:
-        return await self._take_turn(history.verify)
+    edit = await_turn_of(AgentMemory.edit)
+    remove = await_turn_of(AgentMemory.remove)
+    reset = await_turn_of(AgentMemory.reset)
+    expand = await_turn_of(AgentMemory.expand)
+    recall = await_turn_of(AgentMemory.recall)
+    verify = await_turn_of(AgentMemory.verify)
 
     # Requests
 
-    async def requests(self, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
-        return await asyncio.to_thread(self._runtime.requests.read, after, limit)
+    requests = run_in_thread(AgentMemory.requests)
 
     async def request(self, number: int | None = None) -> RenderedRequest:
         record = await asyncio.to_thread(self._runtime.requests.find, number)
         return await self._take_turn(render_again, record)
 
-    async def note_outcome(
-        self,
-        outcome: str = "",
-        *,
-        number: int | None = None,
-        usage: Any = None,
-        seconds: Mapping[str, float] | None = None,
-        notes: Mapping[str, str] | None = None,
-    ) -> None:
-        await asyncio.to_thread(
-            self._runtime.requests.note_outcome, outcome, number=number, usage=usage, seconds=seconds, notes=notes
-        )
+    note_outcome = run_in_thread(AgentMemory.note_outcome)
 
     # Checkpoints
 
-    async def checkpoint(self, name: str, state: Any = None) -> str:
-        return await self._take_turn(checkpoints.checkpoint, name, state)
-
-    async def checkpoints(self) -> tuple[CheckpointInfo, ...]:
-        return await self._take_turn(checkpoints.checkpoints)
-
-    async def status(self, name: str | None = None) -> RunStatus:
-        return await self._take_turn(checkpoints.status, name)
-
-    async def resume(self, name: str | None = None, *, fresh: bool = False) -> RunStatus:
-        return await self._take_turn(checkpoints.resume, name, fresh=fresh)
+    checkpoint = await_turn_of(AgentMemory.checkpoint)
+    checkpoints = await_turn_of(AgentMemory.checkpoints)
+    status = await_turn_of(AgentMemory.status)
+    resume = await_turn_of(AgentMemory.resume)
 
     # Branches
 
-    async def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
-        return await self._take_turn(branching.fork, at, name, self._runtime.clock())
-
-    async def switch(self, branch: str) -> None:
-        await self._take_turn(branching.switch, branch, self._runtime.clock())
-
-    async def branches(self) -> tuple[Branch, ...]:
-        return await self._take_turn(branching.list_branches)
-
-    async def drop(self, branch: str) -> None:
-        await self._take_turn(branching.drop, branch, self._runtime.clock())
-
-    async def rewind(self, to: int | str) -> Branch:
-        return await self._take_turn(branching.rewind, to, self._runtime.clock())
-
-    async def compare(self, left: str, right: str) -> Comparison:
-        return await self._take_turn(branching.compare, left, right)
+    fork = await_turn_of(AgentMemory.fork)
+    switch = await_turn_of(AgentMemory.switch)
+    branches = await_turn_of(AgentMemory.branches)
+    drop = await_turn_of(AgentMemory.drop)
+    rewind = await_turn_of(AgentMemory.rewind)
+    compare = await_turn_of(AgentMemory.compare)
 
     # Erasure
 
-    async def erase(self, *handles: str | int, reason: str = "") -> Erasure:
-        return await self._take_turn(erasure.erase, handles, reason)
-
-    async def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
-        return await self._take_turn(erasure.erase_facts, scope, reason)
-
-    async def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
-        return await self._take_turn(erasure.erase_session, reason, trace=trace)
+    erase = await_turn_of(AgentMemory.erase)
+    erase_facts = await_turn_of(AgentMemory.erase_facts)
+    erase_session = await_turn_of(AgentMemory.erase_session)
 
     # Closing
 
