@@ -21,7 +21,7 @@ with AgentMemory.open(sys.argv[1], budget=2_000) as memory:
     print("ready", flush=True)
     sys.stdin.readline()
     print("began", flush=True)
-    memory.erase("s0-39")
+    memory.erase("s0-15")
     print("done", flush=True)
     sys.stdin.readline()
 """
@@ -34,11 +34,11 @@ def test_a_killed_eraser_leaves_all_or_nothing(tmp_path):
     chance = random.Random(7)
     run = tmp_path / "run.db"
     with AgentMemory.open(run, budget=2_000) as memory:
-        for each in range(60):
+        for each in range(24):
             memory.record(TaskStep(f"{SECRET} number {each} " * 20))
         memory.view()
         memory.recall(SECRET)
-    for number in range(4):
+    for number in range(3):
         path = shutil.copy(run, tmp_path / f"{number}.db")
         host = subprocess.Popen(
             [sys.executable, "-c", HOST, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -53,13 +53,13 @@ def test_a_killed_eraser_leaves_all_or_nothing(tmp_path):
         with AgentMemory.open(path, budget=2_000) as memory:
             found = memory.verify()
             assert found.ok, found.problems
-            gone = [step.content == "[erased]" for step in memory.steps[:40]]
+            gone = [step.content == "[erased]" for step in memory.steps[:16]]
             assert len(set(gone)) == 1, "half of it was erased"
             outcomes.add(gone[0])
             hits = memory.recall(f"{SECRET} number 3")
-            assert not (gone[0] and any(hit.position < 40 for hit in hits))
-            memory.erase("s0-39")
-            assert all(hit.position >= 40 for hit in memory.recall(f"{SECRET} number 3", limit=100))
+            assert not (gone[0] and any(hit.position < 16 for hit in hits))
+            memory.erase("s0-15")
+            assert all(hit.position >= 16 for hit in memory.recall(f"{SECRET} number 3", limit=100))
     assert outcomes <= {True, False}
 
 

@@ -69,7 +69,7 @@ from pagein.evaluation.runs import replay_clock
 for policy in ("ladder", "short_long", "relevance", "tiers"):
     digest = hashlib.sha256()
     with AgentMemory.open(":memory:", budget=900, policy=policy, clock=replay_clock()) as memory:
-        for message in build_session(3, 60).messages:
+        for message in build_session(3, 40).messages:
             if message["role"] == "assistant":
                 digest.update(json.dumps(memory.to_messages()).encode())
             memory.record_messages([dict(message)], whole=False)
@@ -86,7 +86,7 @@ def test_what_a_talk_shows_and_finds_does_not_depend_on_the_hash_seed():
 
     first = run(1)
     assert len(first.splitlines()) == 4
-    assert run(2) == first == run(3)
+    assert run(2) == first
 
 
 def is_page_in(row):

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from pagein.context.ledger.items import TEXT_MAX_CHARS
-from pagein.context.ledger.run_ledger import MAX_ITEMS, MAX_LIKELY, RunLedger
+from pagein.context.ledger import run_ledger
+from pagein.context.ledger.run_ledger import MAX_LIKELY, RunLedger
 from pagein.context.ledger.selection import SURE_LIKELIHOOD, render
 from pagein.context.ledger.shortening import shorten, tighten
 
@@ -465,12 +466,13 @@ print([(statement_likelihood(sentence), harm_likelihood(sentence)) for sentence 
     assert len({run.stdout for run in runs}) == 1
 
 
-def test_the_ledger_is_bounded_and_keeps_safety_rules():
+def test_the_ledger_is_bounded_and_keeps_safety_rules(monkeypatch):
+    monkeypatch.setattr(run_ledger, "MAX_ITEMS", 60)
     ledger = fold(
         "Never share passwords.",
-        *(f"The temperature in room{number} is {number} degrees." for number in range(MAX_ITEMS + 50)),
+        *(f"The temperature in room{number} is {number} degrees." for number in range(60 + 10)),
     )
-    assert len(ledger.items) == MAX_ITEMS
+    assert len(ledger.items) == 60
     assert (1, 0) in ledger.items
 
 

@@ -75,9 +75,9 @@ def check(postgres, how, machine=OnPostgres):
 
 
 def test_the_promises_hold_on_postgres(postgres):
-    check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile())
+    check(postgres, profile(2, 20) if chosen_profile() is LOCAL else chosen_profile())
 
 
 def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):
-    made = check(postgres, profile(4, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
-    assert made.recalled > 5, "nothing was recalled: the machine watches nothing"
+    made = check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
+    assert made.recalled > 2, "nothing was recalled: the machine watches nothing"

@@ -1,4 +1,4 @@
-"""An agent that loops 60 calls through 4,000 tokens, is killed, resumes, and answers from what it saw at step 3."""
+"""An agent that loops 26 calls through 4,000 tokens, is killed, resumes, and answers from what it saw at step 3."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ def live(path, stop_at, how, calls):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("how", "calls", "stop_at"), [("sync", 40, 30), ("async", 30, 20)])
+@pytest.mark.parametrize(("how", "calls", "stop_at"), [("sync", 26, 18), ("async", 22, 15)])
 def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, calls, stop_at):
     path = tmp_path / "run.db"
     died = live(path, stop_at, how, calls)

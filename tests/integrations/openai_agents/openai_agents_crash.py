@@ -1,4 +1,4 @@
-"""A run that dies inside its fortieth call. Started by the end-to-end test, in a process of its own."""
+"""A run that dies inside its twentieth call. Started by the end-to-end test, in a process of its own."""
 
 import os
 import sys
@@ -14,12 +14,12 @@ from pagein.integrations.openai_agents.session import PageinSession
 
 @function_tool
 def look(number: int) -> str:
-    """Look at page ``number``; never answers for page 40."""
-    if number == 40:
+    """Look at page ``number``; never answers for page 20."""
+    if number == 20:
         os._exit(9)
     return page(number)
 
 
 if __name__ == "__main__":
     session = PageinSession("ann", sys.argv[1], budget=BUDGET)
-    run(agent_of(Model(looks_and_answers()), look, *session.tools()), "Read sixty pages.", session)
+    run(agent_of(Model(looks_and_answers(30)), look, *session.tools()), "Read thirty pages.", session)

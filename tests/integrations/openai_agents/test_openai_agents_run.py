@@ -22,7 +22,7 @@ TASK = "Read sixty pages, then say the staging password."
 
 
 @pytest.mark.slow
-def test_sixty_calls_a_crash_and_a_fact_of_the_third_step(tmp_path):
+def test_thirty_calls_a_crash_and_a_fact_of_the_third_step(tmp_path):
     died = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "openai_agents_crash.py"), str(tmp_path / "run.db")],
         check=False,
@@ -31,11 +31,11 @@ def test_sixty_calls_a_crash_and_a_fact_of_the_third_step(tmp_path):
     assert died.returncode == 9, died.stderr
     with_crash = PageinSession("ann", tmp_path / "run.db", budget=BUDGET)
     known = asyncio.run(with_crash.get_items(-1))
-    assert len([each for each in known if each.get("type") == "function_call_output"]) == 39
-    model = Model(looks_and_answers())
+    assert len([each for each in known if each.get("type") == "function_call_output"]) == 19
+    model = Model(looks_and_answers(30))
     done = run(agent_of(model, look, *with_crash.tools()), "Go on.", with_crash)
     assert done.final_output == f"I remember: {FACT}"
-    assert len(model.costs) >= 22
+    assert len(model.costs) >= 12
     assert max(model.costs) <= BUDGET
     assert with_crash.memory.verify().ok
     with_crash.close()

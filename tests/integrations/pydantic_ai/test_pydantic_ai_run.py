@@ -40,7 +40,7 @@ def run(agent, task=TASK, **settings):
 
 
 @pytest.mark.slow
-def test_sixty_calls_a_crash_and_a_fact_of_the_third_step(pages, tmp_path):
+def test_thirty_calls_a_crash_and_a_fact_of_the_third_step(pages, tmp_path):
     died = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "pydantic_ai_crash.py"), str(tmp_path / "run.db")],
         check=False,
@@ -48,12 +48,12 @@ def test_sixty_calls_a_crash_and_a_fact_of_the_third_step(pages, tmp_path):
     )
     assert died.returncode == 9, died.stderr
     known = pages.history("ann")
-    assert len(known) == 81  # the call that never answered is there, and that it did not
+    assert len(known) == 41  # the call that never answered is there, and that it did not
     assert known[-1].parts[0].outcome == "interrupted"
-    model = model_of(looks_and_answers())
+    model = model_of(looks_and_answers(30))
     done = run(agent_of(model, pages), "Go on.", message_history=known)
     assert done.output == f"I remember: {FACT}"
-    assert len(model.costs) >= 21
+    assert len(model.costs) >= 11
     assert pages.memory("ann").verify().ok
     assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
 

@@ -1,4 +1,4 @@
-"""A run that dies inside its fortieth call. Started by the end-to-end test, in a process of its own."""
+"""A run that dies inside its twentieth call. Started by the end-to-end test, in a process of its own."""
 
 import os
 import sys
@@ -9,10 +9,10 @@ from pagein.integrations.smolagents import PageinMemory
 
 
 class Deadly(LookUp):
-    """Never answers for page 40."""
+    """Never answers for page 20."""
 
     def forward(self, page: int) -> str:
-        if page == 40:
+        if page == 20:
             os._exit(9)
         return super().forward(page)
 

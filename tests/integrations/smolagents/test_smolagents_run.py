@@ -40,24 +40,24 @@ def third_look(memory):
 
 
 @pytest.mark.parametrize("kind", ["code", "calls"])
-def test_a_run_that_crashed_at_its_fortieth_call_goes_on_to_sixty_and_answers_from_its_third(kind, tmp_path):
+def test_a_run_that_crashed_at_its_twentieth_call_goes_on_to_thirty_and_answers_from_its_third(kind, tmp_path):
     path = str(tmp_path / "run.db")
     crashed(kind, path)
     found = []
 
     def script(number, messages):
-        page = 40 + number
-        if page <= 60:
+        page = 20 + number
+        if page <= 30:
             return asking(kind, f"look_up({page})", page)
         seen = "\n".join(map(text_of, messages))
-        if page == 61:
+        if page == 31:
             found.append(SECRET in seen)
             return asking(kind, f"expand('{third_look(memory)}')", page)
         return answering(kind, SECRET if f"The vault's word is {SECRET}." in seen else "I do not know.")
 
     agent = agent_of(kind, script, 4_000)
     with PageinMemory.attach(agent, path, budget=4_000) as memory:
-        assert len(memory.steps) == 41
+        assert len(memory.steps) == 21
         assert memory.steps[0].task.startswith("Read the report")
         assert memory.steps[3].observations.count(SECRET) == 1
         dead = memory.steps[-1]
@@ -68,7 +68,7 @@ def test_a_run_that_crashed_at_its_fortieth_call_goes_on_to_sixty_and_answers_fr
         assert found == [False], "the fact had left the view, or this shows nothing"
         assert "It may have run" in "\n".join(map(text_of, agent.model.requests[0]))
         assert memory.pages.verify().ok
-        assert sum(isinstance(step, ActionStep) for step in memory.pages.steps) == 40 + 20 + 2
+        assert sum(isinstance(step, ActionStep) for step in memory.pages.steps) == 20 + 10 + 2
 
 
 @pytest.mark.slow
