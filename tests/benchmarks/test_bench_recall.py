@@ -13,7 +13,7 @@ from benchmarks.recall.searchers import Remembering, any_of, searchers
 from benchmarks.search import Steps, bench_search
 from pagein.errors import ConfigurationError, FormatError
 from pagein.evaluation.conversations import haystack_of, read_locomo, read_longmemeval, read_pool
-from pagein.testing.search_index_material import CountingEmbedder
+from pagein.testing.search_indexes import CountingEmbedder
 
 pytestmark = pytest.mark.slow
 

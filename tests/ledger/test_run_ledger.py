@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from pagein.context.ledger.items import TEXT_MAX_CHARS
 from pagein.context.ledger import run_ledger
+from pagein.context.ledger.items import TEXT_MAX_CHARS
 from pagein.context.ledger.run_ledger import MAX_LIKELY, RunLedger
 from pagein.context.ledger.selection import SURE_LIKELIHOOD, render
 from pagein.context.ledger.shortening import shorten, tighten

@@ -10,7 +10,7 @@ import pytest
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
 from pagein.events.steps import TaskStep
-from pagein.testing.search_index_material import RUN, record_bodies
+from pagein.testing.search_indexes import RUN, record_bodies
 
 
 @pytest.fixture

@@ -19,8 +19,14 @@ from pagein.backends.postgres.search import PostgresSearchIndex
 from pagein.errors import LogError, LogTooNew, LogUnreadable
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.search import Query
-from pagein.testing.search_index_material import RUN, CountingEmbedder, OpenSearchIndex, hit_handles, record_bodies
-from pagein.testing.search_indexes import SearchIndexTests
+from pagein.testing.search_indexes import (
+    RUN,
+    CountingEmbedder,
+    OpenSearchIndex,
+    SearchIndexTests,
+    hit_handles,
+    record_bodies,
+)
 
 
 class TestPostgresSearchIndex(SearchIndexTests):

@@ -18,7 +18,7 @@ from pagein.errors import LogBusy, LogError, LogUnreadable
 from pagein.events.steps import TaskStep
 from pagein.search import Query
 from pagein.search import passages as ids
-from pagein.testing.search_index_material import RUN, CountingEmbedder, hit_handles, record_bodies
+from pagein.testing.search_indexes import RUN, CountingEmbedder, hit_handles, record_bodies
 
 
 @contextlib.contextmanager

@@ -7,8 +7,7 @@ import pytest
 from pagein.backends import SqliteSearchIndex
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.search.index import SearchIndex
-from pagein.testing.search_index_material import OpenSearchIndex
-from pagein.testing.search_indexes import SearchIndexTests
+from pagein.testing.search_indexes import OpenSearchIndex, SearchIndexTests
 
 
 class TestSqliteSearchIndex(SearchIndexTests):

@@ -20,7 +20,7 @@ from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.facts.store import Facts
 from pagein.search import Query
-from pagein.testing.search_index_material import CountingEmbedder, FailingEmbedder
+from pagein.testing.search_indexes import CountingEmbedder, FailingEmbedder
 from pagein.worker import Job, WorkQueue, work
 
 SESSIONS = ("one", "two", "three")

@@ -8,10 +8,10 @@ from writing_runs import NAMES, served
 from pagein.models import ModelRequest
 from pagein.models.anthropic import AnthropicModel
 from pagein.models.openai_chat import OpenAIModel
-from pagein.summaries.reply_schema import REPLY_SCHEMA
+from pagein.summaries.reply_parser import REPLY_SCHEMA
 from pagein.testing.provider import ScriptedProvider, serve_app
+from pagein.testing.provider.app import find_misfit, find_schema, find_schema_problems
 from pagein.testing.provider.scripts import Answer
-from pagein.testing.provider.structured import find_misfit, find_schema, find_schema_problems
 
 pytest.importorskip("uvicorn")
 pytestmark = pytest.mark.slow

@@ -13,8 +13,7 @@ from pagein.models.writer_account import account_for, is_own_pause
 from pagein.summaries.fidelity import verify_summary
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange, SummaryRecord
 from pagein.summaries.merge import merge_all
-from pagein.summaries.reply_parser import parse_reply
-from pagein.summaries.reply_schema import REPLY_SCHEMA
+from pagein.summaries.reply_parser import REPLY_SCHEMA, parse_reply
 from pagein.summaries.requests import PromptSettings, SummaryRequest, build_requests, build_resume_message
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Summary

@@ -8,6 +8,7 @@ failed. Calls that came without an id go back without one, paired by their order
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,17 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.base import Item, WireFormat
 from pagein.formats.gemini import rules
-from pagein.formats.gemini.images import parse_image, render_image
 from pagein.formats.gemini.requests import read_request, system_parts
-from pagein.formats.parsing import Fields, action_step, compact_json, opaque_extra, opaque_part, token_count, type_name
+from pagein.formats.parsing import (
+    Fields,
+    action_step,
+    compact_json,
+    decode_exact_base64,
+    opaque_extra,
+    opaque_part,
+    token_count,
+    type_name,
+)
 from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME: Final = "gemini"
@@ -193,7 +202,7 @@ def _observation(part: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> 
 
 def _response_image(row: Any, path: str) -> steps.Part:
     """Parse a part of a response. It is marked, because other results have their images behind them."""
-    image = parse_image(Fields(row, path), in_response=True)
+    image = _parse_image(Fields(row, path), in_response=True)
     return image if image is not None else opaque_part(NAME, "responsePart", row)
 
 
@@ -216,7 +225,7 @@ def _part(row: Any, path: str) -> steps.Part:
         if row.get("thought") is True:
             return steps.Opaque(NAME, "thought", compact_json(row), text) if text else opaque_part(NAME, "thought", row)
         return steps.Text(text, opaque_extra(NAME, "text", part.rest()))
-    if image := parse_image(part, in_response=False):
+    if image := _parse_image(part, in_response=False):
         return image
     blob = row.get("inlineData")
     if blob is not None:
@@ -296,7 +305,7 @@ def _part_row(part: steps.Part, place: str) -> Row | None:
             own = (rendering.own_fields(part.extra, NAME) or {}) if place != "system" else {}
             return {**own, "text": text} if text or "thoughtSignature" in own else None
         case steps.Image():
-            row = None if place == "system" else render_image(part)
+            row = None if place == "system" else _render_image(part)
             return row or {"text": rendering.image_placeholder(part)}
     row = rendering.own_fields(part, NAME)
     if row is None:
@@ -309,7 +318,7 @@ def _part_row(part: steps.Part, place: str) -> Row | None:
 
 def _shown_image(image: steps.Image) -> Row | None:
     """Render the image of a result for the content behind it; None if it is refused or stands in the response itself."""
-    return None if _is_in_response(image) else render_image(image)
+    return None if _is_in_response(image) else _render_image(image)
 
 
 def _is_in_response(part: steps.Part) -> bool:
@@ -335,7 +344,7 @@ def _response_part(message: Message, name: str, *, has_id: bool) -> Row:
     function: Row = {**(rest if isinstance(rest, dict) else {}), **({"id": message.call_id} if has_id else {})}
     function |= {"name": name, "response": _response_value(message)}
     parts = [part for part in steps.as_parts(message.content) if _is_in_response(part)]
-    rows = [render_image(part) if isinstance(part, steps.Image) else _part_row(part, "result") for part in parts]
+    rows = [_render_image(part) if isinstance(part, steps.Image) else _part_row(part, "result") for part in parts]
     if any(rows):
         function["parts"] = [row for row in rows if row]
     return {**beside, "functionResponse": function}
@@ -367,3 +376,76 @@ def _wire_name(name: str) -> str:
         return name
     safe = wire_name(name, rules.NAME_MAX_CHARS)
     return safe if rules.NAME.fullmatch(safe) else f"_{safe}"[: rules.NAME_MAX_CHARS]
+
+
+# -- images
+
+_TYPE_OF_SUFFIX = {
+    "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "webp": "image/webp", "heic": "image/heic",
+    "heif": "image/heif",
+}  # fmt: skip
+_URL_ALPHABET = "_base64url"
+"""The note on data that was written with ``-`` and ``_``, as google-genai's JSON is."""
+
+
+def _parse_image(part: Fields, *, in_response: bool) -> steps.Image | None:
+    """Parse a part with an image; None where rendering would not give back the same part, or there is no image."""
+    rest = part.rest()
+    kind = "responsePart" if in_response else "image"
+    blob, file = rest.pop("inlineData", None), rest.pop("fileData", None)
+    image: steps.Image | None = None
+    if isinstance(blob, dict) and file is None:
+        image, alphabet = _inline_image(blob)
+        rest |= alphabet
+    elif isinstance(file, dict) and blob is None and file.keys() == {"mimeType", "fileUri"}:
+        image = _file_image(file)
+    if image is None:
+        return None
+    extra = opaque_extra("gemini", kind, rest)
+    if extra is None and in_response:
+        extra = steps.Opaque("gemini", kind, "{}")
+    return steps.Image(image.data, image.media_type, image.url, extra=extra)
+
+
+def _inline_image(blob: Row) -> tuple[steps.Image | None, Row]:
+    media_type, data = blob.get("mimeType"), blob.get("data")
+    if blob.keys() != {"mimeType", "data"} or not (isinstance(data, str) and str(media_type).startswith("image/")):
+        return None, {}
+    content = decode_exact_base64(data)
+    if content is not None:
+        return steps.Image(content, str(media_type)), {}
+    content = decode_exact_base64(data.translate(str.maketrans("-_", "+/")))
+    return (None if content is None else steps.Image(content, str(media_type))), {_URL_ALPHABET: 1}
+
+
+def _file_image(file: Row) -> steps.Image | None:
+    media_type, url = file["mimeType"], file["fileUri"]
+    if media_type not in rules.IMAGE_TYPES or not isinstance(url, str) or not _is_address(url):
+        return None
+    return steps.Image(media_type="" if media_type == _type_by_suffix(url) else media_type, url=url)
+
+
+def _render_image(image: steps.Image) -> Row | None:
+    """Render an image; None if the API refuses it."""
+    own = rendering.own_fields(image.extra, "gemini") or {}
+    beside = {key: value for key, value in own.items() if key != _URL_ALPHABET}
+    if image.url:
+        media_type = image.media_type or _type_by_suffix(image.url)
+        is_taken = _is_address(image.url) and media_type in rules.IMAGE_TYPES
+        return {**beside, "fileData": {"mimeType": media_type, "fileUri": image.url}} if is_taken else None
+    media_type = rendering.sent_media_type(image)
+    if media_type not in rules.IMAGE_TYPES:
+        return None
+    encode = base64.urlsafe_b64encode if _URL_ALPHABET in own else base64.b64encode
+    data = encode(image.data).decode("ascii")
+    return {**beside, "inlineData": {"mimeType": media_type, "data": data}}
+
+
+def _is_address(url: str) -> bool:
+    return url.startswith(("https://", "gs://"))
+
+
+def _type_by_suffix(url: str) -> str:
+    """Return the media type that an address ends with, by default JPEG: the API asks for one."""
+    path = url.partition("?")[0].partition("#")[0]
+    return _TYPE_OF_SUFFIX.get(path.rpartition(".")[2].lower(), "image/jpeg")

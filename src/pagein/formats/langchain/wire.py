@@ -18,7 +18,7 @@ from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
-from pagein.formats.langchain import images, rules
+from pagein.formats.langchain import rules
 from pagein.formats.openai_chat import rules as openai_rules
 
 NAME: Final = "langchain"
@@ -163,8 +163,8 @@ def _part(row: Block, path: str) -> steps.Part:
     kind = block.text_or_empty("type")
     if kind == "text" and isinstance(row.get("text"), str):
         return steps.Text(block.text("text"), parsing.opaque_extra(NAME, kind, block.rest()))
-    if kind in images.IMAGE_TYPES:
-        image = images.parse_image(row)
+    if kind in IMAGE_TYPES:
+        image = _parse_image(row)
         return parsing.opaque_part(NAME, kind, row) if image is None else image
     return parsing.opaque_part(NAME, kind or "block", row)
 
@@ -360,7 +360,7 @@ def _part_blocks(part: steps.Part, role: str) -> Iterator[Block | str]:
                 yield text if beside is None else {**beside, "type": "text", "text": text}
         case steps.Image():
             takes_images = role in ("user", "tool")
-            yield images.render_image(part) if takes_images else rendering.image_placeholder(part)
+            yield _render_image(part) if takes_images else rendering.image_placeholder(part)
         case steps.Opaque():
             block = rendering.own_fields(part, NAME)
             foreign = rendering.foreign_text(part) if block is None else ""
@@ -376,3 +376,94 @@ def _flatten(blocks: list[Block | str]) -> str | list[Block]:
     if len(blocks) == 1 and isinstance(blocks[0], str):
         return blocks[0]
     return [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+
+
+# -- images: the standard block, its predecessor, OpenAI's and Anthropic's
+
+IMAGE_TYPES = ("image", "image_url")
+_SPELLING_KEY = "spelling"
+
+
+def _parse_image(row: Block) -> steps.Image | None:
+    """Parse an image block and keep its shape; None where rendering would not give back the same block."""
+    images = {
+        "openai": _openai(row),
+        "standard": _image_from(row.get("base64"), row.get("mime_type"), row.get("url")),
+        "v0": _image_from(row.get("data"), row.get("mime_type"), row.get("url")),
+        "anthropic": _anthropic(row),
+    }
+    for spelling, image in images.items():
+        if image is None:
+            continue
+        rest = {key: value for key, value in row.items() if key not in _KEYS_OF_SPELLING[spelling]}
+        fields = rest if spelling == "openai" else {_SPELLING_KEY: spelling, **rest}
+        extra = (
+            steps.Opaque("langchain", "image", parsing.compact_json(fields), parsing.compact_json(rest))
+            if fields
+            else None
+        )
+        parsed_image = replace(image, extra=extra)
+        if _image_block(parsed_image, image.media_type) == row:
+            return parsed_image
+    return None
+
+
+def _render_image(image: steps.Image) -> Block:
+    """Render an image in the shape it came in; others in OpenAI's, which every integration accepts."""
+    return _image_block(image, rendering.sent_media_type(image))
+
+
+def _image_block(image: steps.Image, media_type: str) -> Block:
+    fields = rendering.own_fields(image.extra, "langchain") or {}
+    beside = {key: value for key, value in fields.items() if key != _SPELLING_KEY}
+    data = rendering.image_base64(image) if image.data else ""
+    match fields.get(_SPELLING_KEY):
+        case "standard":
+            source = {"base64": data, "mime_type": media_type} if data else {"url": image.url}
+            return {**beside, "type": "image", **source}
+        case "v0":
+            inline = {"source_type": "base64", "data": data, "mime_type": media_type}
+            source = inline if data else {"source_type": "url", "url": image.url}
+            return {**beside, "type": "image", **source}
+        case "anthropic":
+            inline = {"type": "base64", "media_type": media_type, "data": data}
+            source = inline if data else {"type": "url", "url": image.url}
+            return {**beside, "type": "image", "source": source}
+    media_type = media_type if media_type.startswith("image/") else "image/png"  # as in OpenAI's format
+    url = image.url or f"data:{media_type};base64,{data}"
+    detail = {"detail": image.detail} if image.detail else {}
+    return {**beside, "type": "image_url", "image_url": {"url": url, **detail}}
+
+
+_KEYS_OF_SPELLING = {
+    "openai": ("type", "image_url"),
+    "standard": ("type", "base64", "mime_type", "url"),
+    "v0": ("type", "source_type", "data", "mime_type", "url"),
+    "anthropic": ("type", "source"),
+}
+
+
+def _openai(row: Block) -> steps.Image | None:
+    source = row.get("image_url")
+    if not isinstance(source, dict) or not isinstance(source.get("url"), str):
+        return None
+    detail = source.get("detail", "")
+    inline = parsing.IMAGE_DATA_URL.fullmatch(source["url"])
+    data = parsing.decode_exact_base64(inline[2]) if inline else None
+    if inline and data:
+        return steps.Image(data, inline[1], detail=detail)
+    return steps.Image(url=source["url"], detail=detail) if source["url"] and not inline else None
+
+
+def _anthropic(row: Block) -> steps.Image | None:
+    source = row.get("source")
+    if not isinstance(source, dict):
+        return None
+    return _image_from(source.get("data"), source.get("media_type"), source.get("url"))
+
+
+def _image_from(encoded: Any, media_type: Any, url: Any) -> steps.Image | None:
+    data = parsing.decode_exact_base64(encoded) if isinstance(encoded, str) else None
+    if data and isinstance(media_type, str):
+        return steps.Image(data, media_type)
+    return steps.Image(url=url) if isinstance(url, str) and url else None

@@ -10,7 +10,9 @@ from pagein.errors import FormatError
 from pagein.events import steps
 from pagein.formats import parsing
 from pagein.formats.base import Item
-from pagein.formats.openai_responses.notes import (
+from pagein.formats.openai_responses.rules import (
+    ANSWER_TYPES,
+    APPLICATION_ITEMS,
     ITEM_KEY,
     NAME,
     NOTE_KEYS,
@@ -18,8 +20,8 @@ from pagein.formats.openai_responses.notes import (
     SYSTEM_ROLES,
     TEXT_ANSWERS,
     Row,
+    call_id_key,
 )
-from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, call_id_key
 
 _MODEL_PARTS = ("output_text", "refusal")
 

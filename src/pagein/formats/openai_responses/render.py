@@ -14,7 +14,9 @@ from pagein.events.tool_call_encoding import wire_name
 from pagein.formats import rendering
 from pagein.formats.openai_chat.rules import IMAGE_TYPES
 from pagein.formats.openai_responses import rules
-from pagein.formats.openai_responses.notes import (
+from pagein.formats.openai_responses.rules import (
+    ANSWER_TYPES,
+    APPLICATION_ITEMS,
     ITEM_KEY,
     NAME,
     NOTE_KEYS,
@@ -22,8 +24,8 @@ from pagein.formats.openai_responses.notes import (
     SYSTEM_ROLES,
     TEXT_ANSWERS,
     Row,
+    call_id_key,
 )
-from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, call_id_key
 
 _BLANK_SCREENSHOT = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="

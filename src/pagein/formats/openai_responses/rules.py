@@ -13,9 +13,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pagein.formats.parsing import is_utf8, type_name
+
+NAME: Final = "openai-responses"
+
+Row = dict[str, Any]
+"""An item or a part, as JSON has it."""
+
+ITEM_KEY = "_item"
+"""Note: the fields of the message that begins with this part."""
+
+REASONED_KEY = "_thought"
+"""Note: reasoning came before this message or call, and its id is invalid without it."""
+
+NOTE_KEYS = (ITEM_KEY, REASONED_KEY)
+
+SYSTEM_ROLES = ("system", "developer")
+
+TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
+"""The answers whose output is text or a list of parts."""
+
 
 ROLES = ("system", "developer", "user", "assistant")
 NAME_MAX_CHARS = 64

@@ -22,9 +22,9 @@ from pagein.events.tool_call_encoding import wire_id
 from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
 from pagein.formats.openai_responses import rules
-from pagein.formats.openai_responses.notes import NAME, Row
 from pagein.formats.openai_responses.parse import parse_items
 from pagein.formats.openai_responses.render import render_items
+from pagein.formats.openai_responses.rules import NAME, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,31 @@ a result is closed as unknown, and a result that answers no call is kept as a no
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from pagein.context.view.layout import messages_of
-from pagein.errors import Conflict, ProtocolError
+from pagein.errors import Conflict, FormatError, ProtocolError
 from pagein.events import protocol
 from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
+from pagein.events.messages import Message
 from pagein.events.own_steps import is_own_step
-from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, SystemPromptStep, TaskStep, Usage, is_content
+from pagein.events.steps import (
+    ActionStep,
+    MemoryStep,
+    Observation,
+    Opaque,
+    Step,
+    SystemPromptStep,
+    TaskStep,
+    Usage,
+    as_parts,
+    is_content,
+)
 from pagein.formats import Format, Item
-from pagein.formats.unsent import unsent_kinds
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, Flow, Head
 from pagein.memory._state import KnownList, RunState
@@ -310,3 +321,23 @@ class _AdmissionDraft:
             self.repairs.append(
                 f"{observation_handle(call.action, call.index)}: call {call.id!r} had no result; marked unknown"
             )
+
+
+def unsent_kinds(form: Format, item: Item, messages: Sequence[Message]) -> list[str]:
+    """Return the kinds of the format's own parts in an item that its requests lack; ``messages`` stand for the item."""
+    kinds = _own_kinds(form, item)
+    if not kinds:
+        return []
+    opening = () if messages[0].role == "user" else (Message("user", "?"),)
+    try:
+        sent = form.parse(form.render((*opening, *messages)))
+    except FormatError:
+        return sorted(kinds)
+    return sorted((kinds - sum((_own_kinds(form, other) for other in sent), Counter())).elements())
+
+
+def _own_kinds(form: Format, item: Item) -> Counter[str]:
+    results = item.observations if isinstance(item, ActionStep) else ()
+    contents = (item.content, *(result.content for result in results if result is not None))
+    parts = (part for content in contents for part in as_parts(content))
+    return Counter(part.kind for part in parts if isinstance(part, Opaque) and part.provider == form.name)
