@@ -29,8 +29,8 @@ fourth conversations (459 questions) R@5 / R@10 are .674 / .770 without and .714
 ANSWER_MEANING = 0.9
 """The share of a question's similarity that its answer has at least."""
 
-QUESTION_TERM = "?"
-"""A stored term of passages that end with a question."""
+QUESTION_END = " ?"
+"""The end of the stored terms of a passage that ends with a question."""
 
 BM25_K1 = 1.2
 BM25_B = 0.5

@@ -1,0 +1,163 @@
+"""One search: the candidates for a query are found and scored, then the hits are selected, read and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pagein.search import ranking
+from pagein.search.base import Hit, Query
+from pagein.search.dates import DateWindow, date_windows
+from pagein.search.index_store import IndexReader, PassageRow, Scope, VectorScores
+from pagein.search.passages import handle_of, session_of
+from pagein.search.tokenizer import query_terms, surface_forms
+
+_NEIGHBOUR_SEEDS = (24, 64)
+"""Best passages whose neighbours are scored too: for ten hits, and at most."""
+
+_MIN_SCORED = 64
+"""Passages scored for any limit; on LoCoMo ten hits are the same as with 256."""
+
+_NEIGHBOUR_OFFSETS = (-2, -1, 1, 2)
+
+VECTOR_CANDIDATES = 100
+"""Candidates taken from the vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCandidates:
+    """Every scored candidate of a search, best first, with their rows and the query's terms."""
+
+    scored: tuple[ranking.ScoredCandidate, ...]
+    rows: Mapping[int, PassageRow]
+    terms: tuple[str, ...]
+
+
+def find_candidates(
+    reader: IndexReader,
+    query: Query,
+    scope: Scope,
+    hidden: frozenset[int],
+    counts: ranking.TermCounts,
+    vector_scores: VectorScores | None,
+) -> SearchCandidates:
+    """Score every candidate for the query within the scope, best first."""
+    query_words = query_terms(query.text, ranking.QUERY_TERMS)
+    matches = ranking.match_terms(reader, query_words, scope, counts)
+    ids = _select_ids(matches, query.limit, scope, hidden)
+    if vector_scores is not None:
+        ids.update(vector_scores.nearest(VECTOR_CANDIDATES))
+    ids -= hidden
+    rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
+    similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
+    word_scores, sizes, questions = _word_scores(reader, rows, matches)
+    _raise_answers(similarities, questions)
+    candidates = [
+        _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
+        for row in rows.values()
+    ]
+    times = date_windows(query.text, query.now)
+    return SearchCandidates(tuple(ranking.fuse(candidates, times)), rows, query_words)
+
+
+def _raise_answers(similarities: dict[int, float], questions: set[int]) -> None:
+    """Raise what follows a question by a part of the question's similarity: an answer need not repeat its words."""
+    for id in questions & similarities.keys():
+        if id + 1 in similarities:
+            similarities[id + 1] = max(similarities[id + 1], ranking.ANSWER_MEANING * similarities[id])
+
+
+def build_hits(
+    reader: IndexReader, query: Query, candidates: SearchCandidates, names: Mapping[int, str]
+) -> tuple[Hit, ...]:
+    """Select the hits and read their texts. ``names`` maps session keys to names."""
+    selected = ranking.select_hits(candidates.scored, query.limit)
+    texts = {row[0]: row[1:] for row in reader.texts([scored.candidate.id for scored in selected])}
+    surfaces = surface_forms(query.text, candidates.terms)
+    times = date_windows(query.text, query.now)
+    built = []
+    for scored in selected:
+        row = candidates.rows[scored.candidate.id]
+        if row.id not in texts:
+            continue
+        text, whole, stored = texts[row.id]
+        built.append(
+            Hit(
+                handle_of(row.position, row.part),
+                text,
+                scored.score,
+                _explain(scored, row, frozenset(stored.split()), surfaces, times),
+                names.get(session_of(row.id), ""),
+                row.position,
+                row.at,
+                row.role,
+                whole,
+                dict(scored.scores),
+            )
+        )
+    return tuple(built)
+
+
+def _select_ids(matches: ranking.TermMatches, limit: int, scope: Scope, hidden: frozenset[int]) -> set[int]:
+    """Passages to score: those with the rarest terms, and the neighbours of the best of them.
+
+    An answer need not repeat the words of its question. Neighbours of a hidden passage may be found.
+    """
+    sums = ranking.sum_rarities(matches.present, matches.statistics.rarity)
+    best = ranking.top_ids(sums, min(_NEIGHBOUR_SEEDS[1], max(_NEIGHBOUR_SEEDS[0], 2 * limit)))
+    neighbours = {id + offset for id in best for offset in _NEIGHBOUR_OFFSETS}
+    within = {id for id in neighbours if any(first <= id <= last for first, last in scope.ranges)}
+    for id in hidden:
+        sums.pop(id, None)
+    scored = max(limit, min(ranking.MAX_SCORED, max(_MIN_SCORED, 8 * limit)))
+    return within.union(ranking.top_ids(sums, scored))
+
+
+def _matches_filters(row: PassageRow, query: Query) -> bool:
+    early = query.since is not None and row.at < query.since
+    late = query.until is not None and row.at > query.until
+    return not early and not late and (not query.roles or row.role in query.roles)
+
+
+def _word_scores(
+    reader: IndexReader, rows: Mapping[int, PassageRow], matches: ranking.TermMatches
+) -> tuple[dict[int, float], dict[int, int], set[int]]:
+    """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
+    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)}
+    # The postings of a rare term are complete. Those of a common one are not, so it is counted in every text.
+    common = matches.present.keys() - matches.complete
+    holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))
+    stored = tuple(reader.terms(holding))
+    sizes = {id: size for id, size, _ in stored}
+    texts = {id: ranking.pad_terms(terms) for id, _, terms in stored}
+    counts: dict[str, dict[int, int]] = {}
+    for term, holders in matches.present.items():
+        counted = holders & texts.keys() if term in matches.complete else texts.keys()
+        padded = f" {term} "
+        counts[term] = {id: times for id in counted if (times := texts[id].count(padded))}
+    questions = {id for id, _, terms in stored if terms.endswith(ranking.QUESTION_END)}
+    return ranking.bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
+
+
+def _build_candidate(row: PassageRow, words: float, meaning: float | None, size: int) -> ranking.PassageCandidate:
+    handle = (session_of(row.id), row.position, row.part)
+    return ranking.PassageCandidate(
+        row.id, handle, row.role, row.at, row.mentioned_at, words, meaning, row.text_hash, size
+    )
+
+
+def _explain(
+    candidate: ranking.ScoredCandidate,
+    row: PassageRow,
+    terms: frozenset[str],
+    surfaces: Mapping[str, str],
+    times: Sequence[DateWindow],
+) -> str:
+    words = ", ".join(dict.fromkeys(surfaces[term] for term in surfaces if term in terms))
+    parts = [f"words: {words}" if words else "words around it"] if candidate.scores["words"] > 0 else []
+    if candidate.scores.get("meaning", 0.0) > 0:
+        parts.append(f"meaning {candidate.scores['meaning']:.2f}")
+    if candidate.scores["time"] > 1:
+        times_of_row = (row.at,) if row.mentioned_at is None else (row.at, row.mentioned_at)
+        parts.append(next(window.phrase for window in times if any(map(window.contains, times_of_row))))
+    return "; ".join(parts)
