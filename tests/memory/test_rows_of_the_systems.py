@@ -85,6 +85,15 @@ def test_typed_steps():
         assert memory.steps == steps
 
 
+def test_calls_and_results_in_lists():
+    with AgentMemory.open(":memory:") as memory:
+        memory.record(TaskStep("t"), ActionStep("x", [ToolCall("c1", "f", "{}")], [Observation("c1", "r")]))
+        assert memory.steps[1] == ActionStep("x", (ToolCall("c1", "f", "{}"),), (Observation("c1", "r"),))
+    for calls, results in (("f", ()), (({"name": "f"},), ()), (ToolCall("c1", "f", "{}"), ()), ((), "r"), ((), ("r",))):
+        with pytest.raises(pagein.ProtocolError, match="is a tuple of"):
+            ActionStep("x", calls, results)
+
+
 def test_dict_and_to_messages():
     for step in (SystemPromptStep("s"), TaskStep("t"), PlanningStep("p"), call(1), FinalAnswerStep("a")):
         assert json.dumps(step.dict())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, round_span
 
 from pagein.summaries.renderer import render_summary
-from pagein.summaries.reply_parser import SummaryRejected, parse_reply
+from pagein.summaries.reply_parser import SummaryRejected, parse_reply, remove_invented
 from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import SummaryItem, TaskItem
 from pagein.tokens.encodings import Encoding
@@ -160,3 +160,36 @@ def test_what_it_says_is_inert_and_bounded(evil):
 def test_no_reply_raises_anything_else(reply):
     with suppress(SummaryRejected):
         parse(reply)
+
+
+KNOWN = (
+    "cd src/io && vim app.py",
+    "raised HeaderError at 10:42, 4711 rows of v1.4.2, 350 ms",
+    "Mend the Header of Ana.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("edited src/io/app.py for 12 rows of v1.4.2", True),
+        ("Ana's HeaderError cost 350 ms, 4711 rows, at 10:42", True),
+        ("\u4fee\u6539\u4e86app.py\u7684HeaderError", True),
+        ("reading and/or writing 4,711 rows fails", True),
+        ("edited src/io/billing.py", False),
+        ("raised FooterError", False),
+        ("4712 rows", False),
+        ("it took 351 ms", False),
+        ("needs v1.4.3", False),
+        ("at 10:43 it ended", False),
+        ("set max_retries", False),
+    ],
+)
+def test_a_name_or_number_that_nobody_said_is_in_no_record(text, is_known):
+    kept = remove_invented(parse({"state": "going on", "done": [text, {"text": "looked", "note": text}]}), KNOWN)
+    assert [item.text for item in kept.done] == ([text, "looked"] if is_known else ["looked"])
+    assert kept.done[-1].note == (text if is_known else "")
+    assert kept.state.text == "going on"
+    if not is_known:
+        with pytest.raises(SummaryRejected, match="the run does not have"):
+            remove_invented(parse({"state": text, "tasks": [{"id": "T-4713", "text": "go"}]}), KNOWN)

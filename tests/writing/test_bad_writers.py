@@ -91,6 +91,21 @@ def test_a_bad_writer_costs_less_than_the_run_and_is_not_asked_again_and_again(k
     memory.close()
 
 
+def test_a_changed_number_or_name_is_left_out_and_the_rest_is_kept():
+    lies = {
+        **json.loads(GOOD),
+        "decisions": ["the timeout is 60606 s", "HeaderFault is harmless"],
+        "done": ["mended it"],
+    }
+    _, memory, _ = play(lambda _: json.dumps(lies), spend=None)
+    text = str(memory.to_messages())
+    assert memory.report().writers[0].taken > 0
+    assert "mended it" in text
+    assert "60606" not in text
+    assert "HeaderFault" not in text
+    memory.close()
+
+
 class Leaving:
     """A model that ends with an error which a framework or a library means for somebody else."""
 

@@ -149,20 +149,18 @@ def test_compact_waits_for_the_model_when_it_is_told_to(host):
 def test_what_a_compaction_keeps_is_built_on_after_reopening(host, tmp_path):
     where = tmp_path / "run.db"
     marked = json.loads(GOOD)
-    marked["decisions"] = [{"text": "the marker zebra_4242 was chosen"}]
+    marked["decisions"] = [{"text": "the marker zebra was chosen"}]
     memory = host(where, summarizer=ScriptedModel([json.dumps(marked)] * 20))
     number = 40
     memory.turns(0, number)
-    assert "zebra_4242" in records(memory)[-1].record
+    assert "zebra" in records(memory)[-1].record
     memory.close()
     later = ScriptedModel(good())
     again = host(where, summarizer=later)
     again.turns(number, number + 40)
     told = [as_text(each.messages[-1].content) for each in later.requests]
-    assert any(
-        "zebra_4242" in each.partition("<pagein-previous>")[2].partition("</pagein-previous>")[0] for each in told
-    )
-    assert "zebra_4242" in records(again)[-1].record
+    assert any("zebra" in each.partition("<pagein-previous>")[2].partition("</pagein-previous>")[0] for each in told)
+    assert "zebra" in records(again)[-1].record
 
 
 def test_a_compaction_a_model_wrote_is_undone_like_any_other(host):

@@ -294,7 +294,7 @@ class PlanningStep(_Detailed):
 class ActionStep(_Detailed):
     """A turn of the model: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is open.
 
-    Without calls they are the results of an action in text, each a message of the user. Observations that are missing when the step is recorded are recorded one by one as they come.
+    Without calls they are the results of an action in text, each a message of the user. Observations that are missing when the step is recorded are recorded one by one as they come. Lists become tuples. Raises ProtocolError for other values.
     """
 
     content: Content | None = None
@@ -319,9 +319,21 @@ class ActionStep(_Detailed):
         return cls(content, tool_calls, observations, model, usage, _details_extra(details))
 
     def __post_init__(self) -> None:
+        _check_tuple(self, "tool_calls", ToolCall)
+        _check_tuple(self, "observations", Observation)
         has_results_in_text = all(result is not None and result.is_message for result in self.observations)
         if len(self.observations) > len(self.tool_calls) and (self.tool_calls or not has_results_in_text):
             raise ProtocolError(f"{len(self.observations)} observations for {len(self.tool_calls)} calls")
+
+
+def _check_tuple(step: ActionStep, name: str, kind: type) -> None:
+    """Make a list a tuple. Raises ProtocolError unless each value is of the kind, or None for an open call."""
+    values: Any = getattr(step, name)
+    if isinstance(values, list):
+        object.__setattr__(step, name, values := tuple(values))
+    is_tuple = isinstance(values, tuple)
+    if not is_tuple or any(type(value) is not kind and (value is not None or kind is ToolCall) for value in values):
+        raise ProtocolError(f"{name} is a tuple of {kind.__name__} objects, not {values!r:.80}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from pagein.errors import ConfigurationError, PageinError
 from pagein.events.handles import range_handle
+from pagein.events.identifiers import argument_text
 from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.errors import ModelError, ModelOverflow
 from pagein.models.writer_account import account_for, is_own_pause
 from pagein.summaries.fidelity import verify_summary
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange, SummaryRecord
 from pagein.summaries.merge import merge_all
-from pagein.summaries.reply_parser import REPLY_SCHEMA, parse_reply
+from pagein.summaries.renderer import render_item
+from pagein.summaries.reply_parser import REPLY_SCHEMA, parse_reply, remove_invented
 from pagein.summaries.requests import PromptSettings, SummaryRequest, build_requests, build_resume_message
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Summary
@@ -77,10 +79,20 @@ def _summarize_range(
                 raise
             settings = _shrink_settings(settings, requests[len(summaries)], error)
     verified = verify_summary(
-        merge_all(summaries), part.span, REPAIR_TOKENS, counter=job.counter, pins=job.pins, previous=part.previous,
+        remove_invented(merge_all(summaries), _known_texts(part, job)), part.span, REPAIR_TOKENS, counter=job.counter, pins=job.pins, previous=part.previous,
         handle=range_handle(part.first, part.last),
     )  # fmt: skip
     return SummaryRecord(part.first, part.last, verified.summary)
+
+
+def _known_texts(part: SummaryRange, job: SummaryJob) -> Iterator[str]:
+    """Every text that the model may have its names and numbers from."""
+    for quoted in part.span.texts:
+        yield quoted.about
+        yield argument_text(quoted.text) if quoted.speaker == "call" else quoted.text
+    if part.previous is not None:
+        yield from (render_item(item) for _, item in part.previous.entries())
+    yield from (*job.trusted_texts, *job.pins, *(str(message.content) for message in job.conversation))
 
 
 def _shrink_settings(settings: PromptSettings, request: SummaryRequest, error: ModelOverflow) -> PromptSettings:

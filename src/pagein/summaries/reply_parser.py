@@ -2,6 +2,7 @@
 
 The form: prose and code fences around the JSON object are cut off, other keys ignored, items that cannot be read left out.
 The content: a truncated reply, an echo of the run and a summary longer than its source are rejected; nothing is guessed.
+Items with names or numbers that the run does not have are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pagein.errors import FormatError, PageinError
 from pagein.events.handles import parse_handle
-from pagein.events.identifiers import argument_text
+from pagein.events.identifiers import argument_text, identifiers
 from pagein.summaries.key_items import split_sentences
 from pagein.summaries.renderer import render_item
 from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
@@ -56,6 +57,10 @@ MAX_TEXT_CHARS, MAX_NOTE_CHARS, MAX_ID_CHARS = 2_000, 1_000, 100
 ECHO_SHARE, SHINGLE_WORDS, MIN_SHINGLES = 0.7, 8, 24
 """Share of a reply's shingles (runs of so many words) in the span above which it is an echo, and the minimum number of
 shingles for this test. Rules, errors and identifiers are copied on purpose and do not count."""
+
+_NUMBER = re.compile(r"(?<![\w.])v?(\d{3,}|\d+(?:[.:]\d+)+)(?!\w)")
+"""A number of three digits and more, a decimal, a version, a time of day."""
+_DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 
@@ -103,6 +108,39 @@ def parse_reply(
     if size >= whole:
         raise SummaryRejected("longer", f"{size} tokens would stand for {whole}")
     return summary
+
+
+def remove_invented(summary: Summary, known: Iterable[str]) -> Summary:
+    """Remove each item with a name or a number that no known text has, and each such note. A number under 100 counts as said.
+
+    Raises SummaryRejected if nothing is left.
+    """
+    known_text = _DIGIT_COMMA.sub("", "\n".join(known)).casefold()
+
+    def find_unknown(text: str) -> list[str]:
+        text = _DIGIT_COMMA.sub("", text)
+        return [name for name in (*identifiers(text), *_NUMBER.findall(text)) if not _is_known(name, known_text)]
+
+    def keep(item: ItemT) -> ItemT | None:
+        names = find_unknown(item.text) + (find_unknown(item.id) if isinstance(item, TaskItem) else [])
+        removed.extend(names)
+        return None if names else replace(item, note="") if find_unknown(item.note) else item
+
+    removed: list[str] = []
+    items = {name: tuple(filter(None, map(keep, getattr(summary, name)))) for name in SECTIONS}
+    single = {name: item and keep(item) for name in SINGLE for item in [getattr(summary, name)]}
+    kept = replace(summary, **items, **single)  # type: ignore[arg-type]  # each field keeps its own type
+    if kept.is_empty:
+        raise SummaryRejected("unfaithful", f"the run does not have {', '.join(removed[:5])}")
+    return kept
+
+
+def _is_known(name: str, known_text: str) -> bool:
+    """True if the text has the name, or of a path each part that is no plain word."""
+    parts = name.casefold().split("/") if "/" in name else [name.casefold()]
+    return name.casefold() in known_text or (
+        len(parts) > 1 and all(part.isalpha() or part in known_text for part in parts)
+    )
 
 
 def _parse_shape(reply: str, author: str) -> Summary:
