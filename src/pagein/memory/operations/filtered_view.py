@@ -5,7 +5,7 @@ A wider view has steps that left: they come back from the log, newest first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pagein.context.compaction.apply import filter_view
@@ -18,42 +18,35 @@ from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep
 from pagein.log.base import Log
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
+from pagein.memory.operations import view as view_operation
 from pagein.memory.operations.history import READ_AT_ONCE, read_steps_and_notes
-from pagein.memory.operations.view import (
-    NO_ROOM,
-    add_ledger,
-    check_room,
-    make_view,
-    over_budget_of,
-    plan_in_first,
-    reserve_room,
-    within_bytes,
-)
 from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
 
 
-def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = NO_ROOM) -> Flow[View]:
+def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = view_operation.NO_ROOM) -> Flow[View]:
     """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
     if filter == NO_FILTER:
-        return (yield from make_view(run, room))
+        return (yield from view_operation.make_view(run, room))
     budget = _filter_budget(run, filter)
     beside = run.usage.room_beside(room) if filter.max_tokens is None else room.reserve + (room.tools or 0)
     try:
-        check_room(budget, beside)
+        view_operation.check_room(budget, beside)
         run.usage.set_byte_limit(budget, room)
         return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
     except OverBudget as error:
-        raise over_budget_of(run, error, beside) from None
+        raise view_operation.over_budget_of(run, error, beside) from None
 
 
 def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = _filter_budget(run, filter)
     view = yield from _filter(run, run.view(limit), filter, int(limit * budget.high), log)
-    ledger, _ = reserve_room(run, view)
-    plan, room = plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
+    ledger, _ = view_operation.reserve_room(run, view)
+    plan, room = view_operation.plan_in_first(
+        run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit)
+    )
     if plan is not None:
         view, most = preview(view, plan.replacements), room
         for _ in range(2):  # as nothing is recorded, no need to go down to the low mark
@@ -62,7 +55,7 @@ def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | N
                 view = wider
                 break
             most -= wider.tokens - room
-    return add_ledger(run, within_bytes(run, view, budget))
+    return view_operation.add_ledger(run, view_operation.within_bytes(run, view, budget))
 
 
 def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Log | None) -> Flow[View]:
@@ -86,33 +79,57 @@ def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log |
 
     It goes on while the view has at most ``most`` tokens. What an application changed by hand stays as it is.
     """
-    older, newer = list(view.run), list[ViewEntry]()
-    # Where actions are counted, what is older leaves anyway: its tokens are free.
-    kept = view.tokens if actions is None else view.tokens - sum(entry.tokens for entry in view.run)
-    free = most - kept
+    widened = _WidenedRun(view, most, actions)
     used = {wire for entry in view.run for wire in entry.ids}
-    while (
-        older and free > 0 and (actions is None or sum(isinstance(entry.item, ActionStep) for entry in newer) < actions)
-    ):
-        entry = older.pop()
+    while (entry := widened.pop_older()) is not None:
         if not _has_left(view, entry):
-            newer.insert(0, entry)
-            free -= 0 if actions is None else entry.tokens
+            widened.keep(entry)
             continue
         first = max(entry.first, entry.last - READ_AT_ONCE)
         used.difference_update(entry.ids)
         restored = yield from _read_entries(run, view, first, entry.last, used, log)
-        gone = entry.tokens if actions is None and first == entry.first else 0
-        if sum(other.tokens for other in restored) - gone > free:
-            fitting = _newest_that_fit(restored, free) if entry.last - entry.first > 1 else []
-            older.append(replace(entry, last=fitting[0].first) if fitting else entry)
-            newer = [*fitting, *newer]
-            break
-        newer, free = [*restored, *newer], free - sum(other.tokens for other in restored) + gone
-        if first > entry.first:
-            older.append(replace(entry, last=first))
-    body = (*older, *newer)
+        widened.restore(entry, first, restored)
+    body = (*widened.older, *widened.newer)
     return replace(view, run=body, tokens=request_cost((*view.systems, *view.front, *body), view.counter))
+
+
+class _WidenedRun:
+    """The run of a view while what left it comes back: ``older`` entries are as they were, ``newer`` ones are done."""
+
+    def __init__(self, view: View, most: int, actions: int | None) -> None:
+        self.older, self.newer = list(view.run), list[ViewEntry]()
+        self._actions = actions
+        # Where actions are counted, what is older leaves anyway: its tokens are free.
+        leaving = 0 if actions is None else _sum_tokens(view.run)
+        self._free = most - view.tokens + leaving
+
+    def pop_older(self) -> ViewEntry | None:
+        """The next older entry to look at; None where there is no more room, no entry, or no action wanted."""
+        actions = sum(isinstance(entry.item, ActionStep) for entry in self.newer)
+        is_done = self._free <= 0 or (self._actions is not None and actions >= self._actions)
+        return None if is_done or not self.older else self.older.pop()
+
+    def keep(self, entry: ViewEntry) -> None:
+        """Keep an entry that is whole."""
+        self.newer.insert(0, entry)
+        self._free -= 0 if self._actions is None else entry.tokens
+
+    def restore(self, entry: ViewEntry, first: int, restored: Sequence[ViewEntry]) -> None:
+        """Put the entries from ``first`` on in the place of the one that stood for them, as many as fit."""
+        tokens = _sum_tokens(restored)
+        gone = entry.tokens if self._actions is None and first == entry.first else 0
+        if tokens - gone > self._free:
+            fitting = _newest_that_fit(restored, self._free) if entry.last - entry.first > 1 else []
+            self.older.append(replace(entry, last=fitting[0].first) if fitting else entry)
+            self.newer[:0], self._free = fitting, 0
+            return
+        self.newer[:0], self._free = restored, self._free - tokens + gone
+        if first > entry.first:
+            self.older.append(replace(entry, last=first))
+
+
+def _sum_tokens(entries: Iterable[ViewEntry]) -> int:
+    return sum(entry.tokens for entry in entries)
 
 
 def _has_left(view: View, entry: ViewEntry) -> bool:
