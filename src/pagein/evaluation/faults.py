@@ -13,16 +13,8 @@ from typing import Any, Final
 
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import PageinError
+from pagein.evaluation import requests
 from pagein.evaluation.needs import Faults, History, Needs, find_faults
-from pagein.evaluation.requests import (
-    MeasuredMessage,
-    Scale,
-    as_message,
-    canonical_json,
-    count_orphans,
-    prefix_share,
-    request_tokens,
-)
 from pagein.evaluation.retrieval import check_retrieval
 from pagein.evaluation.runs import Run, replay_clock
 from pagein.evaluation.strategies import BASELINES, Baseline, PageinStrategy, Strategy, recency_start
@@ -41,7 +33,7 @@ class Lane:
     """One strategy in one run: its tally, and its last request."""
 
     strategy: Strategy
-    scale: Scale
+    scale: requests.Scale
     tally: Tally = field(default_factory=Tally)
     previous: str | None = None
     handles: set[str] = field(default_factory=set)
@@ -51,7 +43,7 @@ class Lane:
         """The memory, if the strategy is pagein."""
         return self.strategy.memory if isinstance(self.strategy, PageinStrategy) else None
 
-    def next_request(self, new: Sequence[Mapping[str, Any]]) -> tuple[MeasuredMessage, ...] | None:
+    def next_request(self, new: Sequence[Mapping[str, Any]]) -> tuple[requests.MeasuredMessage, ...] | None:
         """Make the next request; None where this one or an earlier one of the run raised."""
         if self.tally.raised:
             return None
@@ -86,10 +78,10 @@ class RequestPoint:
 
 def measure_run(run: Run, lanes: Sequence[Lane], budget: int, counter: TokenCounter, tick: Tick) -> None:
     """Measure one run in every lane, and add to its tally."""
-    scale = Scale(counter, format_named(run.format))
+    scale = requests.Scale(counter, format_named(run.format))
     messages = scale.measure_request(run.wire)
     history = History()
-    tokens = request_tokens(())
+    tokens = requests.request_tokens(())
     delivered = 0
     for at, message in enumerate(messages):
         if message.role == "assistant" and at:
@@ -112,7 +104,11 @@ def request_points(run: Run) -> int:
 
 
 def _request_point(
-    history: History, before: Sequence[MeasuredMessage], step: MeasuredMessage, tokens: int, budget: int
+    history: History,
+    before: Sequence[requests.MeasuredMessage],
+    step: requests.MeasuredMessage,
+    tokens: int,
+    budget: int,
 ) -> RequestPoint:
     if tokens <= budget:
         return RequestPoint(history, tokens, Needs(), Needs(), budget)
@@ -121,7 +117,7 @@ def _request_point(
 
 
 def _compare(
-    lane: Lane, request: tuple[MeasuredMessage, ...] | None, point: RequestPoint, results: Sequence[str]
+    lane: Lane, request: tuple[requests.MeasuredMessage, ...] | None, point: RequestPoint, results: Sequence[str]
 ) -> None:
     """Compare one request with the needs at its point and with the ``results`` new in it, and add it to the tally."""
     tally = lane.tally
@@ -130,19 +126,19 @@ def _compare(
         tally.add_needs(point.needs, Faults.all_of(point.needs), point.far)
         return
     tally.whole_results += sum(any(result in message.reading.text for message in request) for result in results)
-    text = canonical_json(request)
-    share = None if lane.previous is None else prefix_share(lane.previous, text)
+    text = requests.canonical_json(request)
+    share = None if lane.previous is None else requests.prefix_share(lane.previous, text)
     cached = 0.0 if share is None or lane.previous is None else share * len(lane.previous) / len(text)
     lane.previous = text
-    tally.add_request(point.tokens, request_tokens(request), point.budget, share, cached)
-    tally.orphans += count_orphans(request)
+    tally.add_request(point.tokens, requests.request_tokens(request), point.budget, share, cached)
+    tally.orphans += requests.count_orphans(request)
     tally.illegal += bool(lane.scale.format.problems(_to_provider(request)))
     if point.above:
         missing = find_faults(point.needs, [message.reading for message in request], point.history)
         tally.add_needs(point.needs, missing, point.far)
 
 
-def _to_provider(request: Iterable[MeasuredMessage]) -> dict[str, Any]:
+def _to_provider(request: Iterable[requests.MeasuredMessage]) -> dict[str, Any]:
     """Convert a measured request to the provider's fields."""
     messages = [message.wire for message in request]
     if messages and "role" not in messages[0]:
@@ -181,7 +177,7 @@ def bench_faults(
     ``page_in`` is the share of the budget for the page-in; 0 turns it off.
     """
 
-    def make_strategies(run: Run, memory: AgentMemory, scale: Scale) -> dict[str, Strategy]:
+    def make_strategies(run: Run, memory: AgentMemory, scale: requests.Scale) -> dict[str, Strategy]:
         del run
         shapes = BASELINES if baselines else {}
         return {PAGEIN: PageinStrategy(memory)} | {name: Baseline(budget, scale, shapes[name]) for name in shapes}
@@ -193,7 +189,7 @@ def measure_strategies(
     runs: Iterable[Run],
     budget: int,
     counter: TokenCounter,
-    make_strategies: Callable[[Run, AgentMemory, Scale], Mapping[str, Strategy]],
+    make_strategies: Callable[[Run, AgentMemory, requests.Scale], Mapping[str, Strategy]],
     tick: Tick,
     *,
     policy: str = "ladder",
@@ -202,7 +198,7 @@ def measure_strategies(
     """Measure strategies over all runs, each with a memory of its own; return tallies by name."""
     form, totals = format_named("openai"), dict[str, Tally]()
     for run in runs:
-        converted, scale = convert_to_openai(run, form), Scale(counter, form)
+        converted, scale = convert_to_openai(run, form), requests.Scale(counter, form)
         with AgentMemory.open(
             ":memory:", budget=budget, policy=policy_named(policy), counter=counter, page_in=page_in,
             clock=replay_clock(),
@@ -220,5 +216,5 @@ def convert_to_openai(run: Run, form: Format) -> Run:
     if run.format == form.name:
         return run
     items = format_named(run.format).parse(run.request)
-    messages = form.render([as_message(item) for item in items])["messages"]
+    messages = form.render([requests.as_message(item) for item in items])["messages"]
     return replace(run, messages=tuple(messages), system=None, format=form.name)

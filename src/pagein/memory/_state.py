@@ -60,9 +60,6 @@ AHEAD_OF_NEED_SHARE = 0.5
 AHEAD_OF_NEED_PER_TURN = 32
 """Texts learnt from, and entries indexed, in each turn ahead of need: the first turn in need would else do it for all."""
 
-LEDGER_AHEAD_SHARE, LEDGER_TEXTS_PER_TURN = 0.4, 4
-"""The same for the ledger. Reading a long task takes 30 ms, so it does not wait for the turn that begins to index."""
-
 SNAPSHOT_MIN_NEW_ENTRIES = 256
 """New entries after which a snapshot is due, in a short run."""
 

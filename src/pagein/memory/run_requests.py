@@ -17,22 +17,9 @@ from pagein.errors import LogError, UnknownRequest
 from pagein.events.callbacks import BreakCause, PrefixBreak
 from pagein.events.entries import EDIT, REMOVAL
 from pagein.log.requests import hash_request
+from pagein.memory import requests
 from pagein.memory.costs import CostAccount, add_spent
 from pagein.memory.operations.ingest import remember_records
-from pagein.memory.requests import (
-    NO_FILTER,
-    FactsRecord,
-    PageInRecord,
-    RequestFilter,
-    RequestRecord,
-    RequestUsage,
-    UnrecordedPlan,
-    decode_record,
-    encode_record,
-    read_request_usage,
-    recorded_usage,
-    with_outcome,
-)
 from pagein.memory.snapshots import counter_key
 from pagein.tokens import Budget
 
@@ -53,7 +40,9 @@ MAX_UNWRITTEN = 64
 """Records that wait to be written while the store cannot be written to."""
 
 _TIER, _TOKENS = attrgetter("tier"), attrgetter("tokens")
-_AFTER_NUMBER = attrgetter(*(field.name for field in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
+_AFTER_NUMBER = attrgetter(
+    *(field.name for field in fields(requests.RequestRecord)[1:])
+)  # a quarter of the time of replace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +60,7 @@ class SharedPrefix:
 
 
 def compare_prefix(
-    before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord, compactions: int
+    before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: requests.RequestRecord, compactions: int
 ) -> SharedPrefix:
     """Compare a request's entries with those of the one before; ``compactions`` are in effect now."""
     is_same = [*map(is_, before, now), False]  # nearly all are the same objects
@@ -121,16 +110,16 @@ class RunRequests:
         root = runtime.branches.root
         self.table = root.store.request_table(root.session)
         self.model, self._policy, self._counter = model, policy, counter_key(runtime.state.counter)
-        self.last: RequestRecord | None = None
+        self.last: requests.RequestRecord | None = None
         self._last_at = 0.0  # the time at which it was rendered last
         self._last_entries: tuple[ViewEntry, ...] = ()
         self._is_changed = False  # the last record is to be written, or written again
-        self._changed: list[RequestRecord] = []  # earlier records that are to be written again
+        self._changed: list[requests.RequestRecord] = []  # earlier records that are to be written again
         self._account: CostAccount | None = None  # of all requests before the last; None until it is asked for
 
     # Noting
 
-    def note(self, view: View, raw: RawRequest, request: dict[str, Any], filter: RequestFilter) -> None:
+    def note(self, view: View, raw: RawRequest, request: dict[str, Any], filter: requests.RequestFilter) -> None:
         """Note a request that was rendered. The same one again is no other request until its outcome is known."""
         self.learn_recorded_usage()
         entries = view.request_entries
@@ -157,12 +146,12 @@ class RunRequests:
         return prefix
 
     def _make_record(
-        self, view: View, filter: RequestFilter, prefix: SharedPrefix, raw: RawRequest, digest: str
-    ) -> RequestRecord:
+        self, view: View, filter: requests.RequestFilter, prefix: SharedPrefix, raw: RawRequest, digest: str
+    ) -> requests.RequestRecord:
         runtime, state = self._runtime, self._runtime.state
         budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
         facts = _facts_records(view, state.facts_block.current)
-        return RequestRecord(
+        return requests.RequestRecord(
             head=view.head, at=runtime.clock(), branch=runtime.branches.current, model=self.model, format=raw.form.name,
             counter=self._counter, budget=budget.window, reserve=budget.window - budget.limit, limit=view.limit,
             tokens=view.tokens, tiers=_tokens_by_tier(view), digest=digest, compactions=len(state.fold.compactions),
@@ -179,14 +168,16 @@ class RunRequests:
         action, heads = self._runtime.state.page_in.used
         return heads if self.last is not None and action >= self.last.head else ()
 
-    def _unrecorded_plan(self, view: View, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
-        is_narrow = filter == NO_FILTER and self._runtime.state.usage.is_narrow
-        if filter == NO_FILTER and not is_narrow:
+    def _unrecorded_plan(
+        self, view: View, budget: Budget, filter: requests.RequestFilter
+    ) -> requests.UnrecordedPlan | None:
+        is_narrow = filter == requests.NO_FILTER and self._runtime.state.usage.is_narrow
+        if filter == requests.NO_FILTER and not is_narrow:
             return None
         share = self._runtime.state.page_in.share
-        return UnrecordedPlan(self._policy, budget, share, is_narrow, view.extract_worth)
+        return requests.UnrecordedPlan(self._policy, budget, share, is_narrow, view.extract_worth)
 
-    def _is_again(self, record: RequestRecord) -> bool:
+    def _is_again(self, record: requests.RequestRecord) -> bool:
         """True if the last request was rendered again before its outcome is known."""
         last = self.last
         if last is None or last.outcome or last.usage is not None:
@@ -201,7 +192,7 @@ class RunRequests:
         if self._runtime.state.callbacks is not None:
             self._runtime.state.events.append(event)
 
-    def _begin(self, record: RequestRecord) -> None:
+    def _begin(self, record: requests.RequestRecord) -> None:
         """Put a new request in the place of the last one."""
         if self.last is not None and self._is_changed:
             self._changed.append(self.last)
@@ -210,19 +201,19 @@ class RunRequests:
             self._account.add(self.last)
         self._change_last(record)
 
-    def _change_last(self, record: RequestRecord) -> None:
+    def _change_last(self, record: requests.RequestRecord) -> None:
         self.last, self._is_changed = record, True
 
     def learn_recorded_usage(self) -> None:
         """Note the usage that was recorded since the last request."""
-        self._learn_usage(recorded_usage(self._runtime.state.usage.reported))
+        self._learn_usage(requests.recorded_usage(self._runtime.state.usage.reported))
         self._runtime.state.usage.reported = None
 
     def observe_usage(self, usage: Any) -> None:
         """Note what the provider reported for the last request. Raises ConfigurationError."""
-        self._learn_usage(read_request_usage(usage))
+        self._learn_usage(requests.read_request_usage(usage))
 
-    def _learn_usage(self, usage: RequestUsage | None) -> None:
+    def _learn_usage(self, usage: requests.RequestUsage | None) -> None:
         """Note the usage of the last request, unless it is known; it is written with the next request."""
         if usage is not None and self.last is not None and self.last.usage is None:
             self._change_last(replace(self.last, usage=usage))
@@ -242,15 +233,15 @@ class RunRequests:
         notes: Mapping[str, str] | None,
     ) -> None:
         """Note what became of a request. Raises UnknownRequest, ConfigurationError, LogError."""
-        report = None if usage is None else read_request_usage(usage)
+        report = None if usage is None else requests.read_request_usage(usage)
         last = self.last if self.last is not None and number in (None, self.last.number) else None
-        record = with_outcome(last or self.find(number), outcome, report, seconds or {}, notes or {})
+        record = requests.with_outcome(last or self.find(number), outcome, report, seconds or {}, notes or {})
         if last is not None:
             self._change_last(record)
             self.write()
         else:
             self._account = None  # it has the record as it was
-            self.table.replace(record.number, encode_record(record))
+            self.table.replace(record.number, requests.encode_record(record))
 
     # The table
 
@@ -266,13 +257,15 @@ class RunRequests:
             if self.last is not None and self._is_changed:
                 self.last, self._is_changed = self._write(self.last), False
 
-    def _write(self, record: RequestRecord) -> RequestRecord:
+    def _write(self, record: requests.RequestRecord) -> requests.RequestRecord:
         if record.number:
-            self.table.replace(record.number, encode_record(record))
+            self.table.replace(record.number, requests.encode_record(record))
             return record
-        return RequestRecord(self.table.add(record.head, record.at, encode_record(record)), *_AFTER_NUMBER(record))
+        return requests.RequestRecord(
+            self.table.add(record.head, record.at, requests.encode_record(record)), *_AFTER_NUMBER(record)
+        )
 
-    def read(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+    def read(self, after: int, limit: int | None) -> tuple[requests.RequestRecord, ...]:
         """The records behind a number, oldest first. Raises LogError."""
         self._runtime.check_open()
         self.learn_recorded_usage()
@@ -287,7 +280,7 @@ class RunRequests:
                 state, self._read_records(self.table.last() - RECENT_REQUESTS, None), self._runtime.branches.current
             )
 
-    def find(self, number: int | None) -> RequestRecord:
+    def find(self, number: int | None) -> requests.RequestRecord:
         """The record of that number, or the last one. Raises UnknownRequest, LogError."""
         self._runtime.check_open()
         if number is None:
@@ -297,9 +290,9 @@ class RunRequests:
             raise UnknownRequest(number)
         return record
 
-    def _read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+    def _read_records(self, after: int, limit: int | None) -> tuple[requests.RequestRecord, ...]:
         """The records behind a number; damaged ones are left out."""
-        records = (decode_record(row) for row in self.table.rows(after, limit))
+        records = (requests.decode_record(row) for row in self.table.rows(after, limit))
         return tuple(record for record in records if record is not None)
 
     def seconds_since_last(self) -> float | None:
@@ -344,30 +337,30 @@ def _tokens_by_tier(view: View) -> dict[str, int]:
     return tiers | ({"request": rest} if rest else {})
 
 
-def _page_in_records(view: View, shown: Sequence[PageIn]) -> tuple[PageInRecord, ...]:
+def _page_in_records(view: View, shown: Sequence[PageIn]) -> tuple[requests.PageInRecord, ...]:
     """The records of the page-ins that a view shows."""
     known = {id(page_in.entry): page_in for page_in in shown}
-    records: list[PageInRecord] = []
+    records: list[requests.PageInRecord] = []
     for entry in view.tail:
         if entry.tier != "recalled":
             continue
         page_in = known.get(id(entry))
         if page_in is None:
-            records.append(PageInRecord(entry.first, is_complete=False))
+            records.append(requests.PageInRecord(entry.first, is_complete=False))
         else:
             is_complete = all(source.lines is not None for source in page_in.sources)
-            records.append(PageInRecord(entry.first, page_in.sources, page_in.names, is_complete))
+            records.append(requests.PageInRecord(entry.first, page_in.sources, page_in.names, is_complete))
     return tuple(records)
 
 
-def _facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:
+def _facts_records(view: View, shown: ShownFacts) -> tuple[requests.FactsRecord, ...]:
     """The records of the blocks of facts in a view's tail."""
     placed = {id(entry): block for entry, block in zip(shown.entries, shown.blocks, strict=True)}
-    records: list[FactsRecord] = []
+    records: list[requests.FactsRecord] = []
     for entry in view.tail:
         block = placed.get(id(entry))
         if block is not None:
             ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] else "")
                         for id, line in block.lines)  # fmt: skip
-            records.append(FactsRecord(entry.first, ids, is_later=bool(records)))
+            records.append(requests.FactsRecord(entry.first, ids, is_later=bool(records)))
     return tuple(records)

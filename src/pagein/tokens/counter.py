@@ -28,16 +28,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, assert_never
 
+from pagein.events import tool_call_encoding
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall, as_parts
-from pagein.events.tool_call_encoding import (
-    FAILURE_PREFIX,
-    ID_MIN_LIMIT,
-    argument_texts,
-    reports_failure,
-    wire_id,
-    wire_names,
-)
 from pagein.tokens.bytes import ByteCounter
 from pagein.tokens.opaque import countable_parts, split_images
 
@@ -165,8 +158,10 @@ def _result_mark_tokens(message: Message, counter: TokenCounter) -> int:
     images = sum(isinstance(part, Image) for part in parts)
     total = MESSAGE_TOKENS + images * (2 * IMAGE_MIN_TOKENS + 1) if images else 0
     text = next((part.text for part in parts if isinstance(part, Text) and part.text), "")
-    if message.is_error and not reports_failure(text):
-        total += max(counter.text(FAILURE_PREFIX), MARKER_TOKENS) + isinstance(message.content, tuple)
+    if message.is_error and not tool_call_encoding.reports_failure(text):
+        total += max(counter.text(tool_call_encoding.FAILURE_PREFIX), MARKER_TOKENS) + isinstance(
+            message.content, tuple
+        )
     return total
 
 
@@ -195,14 +190,14 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 
 
 def _call_tokens(call: ToolCall, counter: TokenCounter) -> int:
-    name = max(counter.text(text) for text in (call.name, *wire_names(call.name)))
-    arguments = max(counter.text(text) for text in argument_texts(call.arguments))
+    name = max(counter.text(text) for text in (call.name, *tool_call_encoding.wire_names(call.name)))
+    arguments = max(counter.text(text) for text in tool_call_encoding.argument_texts(call.arguments))
     name += max(0, name - CALL_TOKENS)
     return CALL_TOKENS + name + arguments + _id_tokens(call.id, counter) + _extra_tokens(call.extra, counter)
 
 
 def _id_tokens(call_id: str, counter: TokenCounter) -> int:
-    cost, wire = counter.text(call_id), wire_id(call_id, ID_MIN_LIMIT)
+    cost, wire = counter.text(call_id), tool_call_encoding.wire_id(call_id, tool_call_encoding.ID_MIN_LIMIT)
     return cost if wire == call_id else max(cost, counter.text(wire))
 
 

@@ -15,14 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pagein.context.compaction.base import (
-    Plan,
-    actions,
-    drop_covered,
-    earlier_user_entries,
-    make_plan,
-    newest_user_position,
-)
+from pagein.context.compaction import base
 from pagein.context.compaction.clips import clip_entry, clip_user_message
 from pagein.context.compaction.episodes import USER_SHARE, fold_before, may_fold_users
 from pagein.context.view.body import is_permanent, preview
@@ -41,7 +34,7 @@ CLIP_TOKENS = (256, 64, 16, 4)
 FloorStage = Callable[[View], list[Replacement]]
 
 
-def floor(view: View, budget: Budget) -> Plan | None:
+def floor(view: View, budget: Budget) -> base.Plan | None:
     """Plan the least that makes the view fit, or as much as possible; None if it fits."""
     del budget
     replacements: tuple[Replacement, ...] = ()
@@ -52,7 +45,7 @@ def floor(view: View, budget: Budget) -> Plan | None:
         after = preview(view, proposed) if proposed else view
         if after.tokens < view.tokens:
             replacements, view = (*replacements, *proposed), after
-    return make_plan(drop_covered(replacements), "floor", "nothing else fits")
+    return base.make_plan(base.drop_covered(replacements), "floor", "nothing else fits")
 
 
 def _stages() -> Iterator[FloorStage]:
@@ -75,7 +68,7 @@ def _range_line(first: int, last: int) -> str:
 
 def _fold_oldest_turns(view: View) -> list[Replacement]:
     """Fold the oldest turns, as few as needed to fill ``FILL_SHARE``; at last all but the newest."""
-    entries, allowed = actions(view), frozenset(cuts(view))
+    entries, allowed = base.actions(view), frozenset(cuts(view))
     stops = [entry.first for entry in entries if entry.first in allowed]
     if not stops:
         return list(fold_before(view, entries[-1].first, _range_line)) if entries else []
@@ -99,7 +92,7 @@ def _fold_oldest_talk(view: View) -> list[Replacement]:
 
 
 def _clip_users_over_share(view: View) -> list[Replacement]:
-    earlier = sum(entry.tokens for entry in earlier_user_entries(view))
+    earlier = sum(entry.tokens for entry in base.earlier_user_entries(view))
     return _clip_users(view, CLIP_TOKENS[0]) if earlier > view.full_limit * USER_SHARE else []
 
 
@@ -113,7 +106,7 @@ def _clip_users(view: View, tokens: int) -> list[Replacement]:
         return []
     return [
         clip_user_message(entry, tokens, view.counter)
-        for entry in earlier_user_entries(view)
+        for entry in base.earlier_user_entries(view)
         if entry.tokens > tokens + 24
     ]
 
@@ -132,7 +125,7 @@ def _fold_oldest_entries(view: View) -> list[Replacement]:
         return []
     # Pins at the start of the run stay: a fold of pins alone would replace nothing.
     first = next((entry.first for entry in view.run if not is_permanent(entry)), view.head)
-    bounds = [position for position in cuts(view) if first <= position <= newest_user_position(view)]
+    bounds = [position for position in cuts(view) if first <= position <= base.newest_user_position(view)]
     if len(bounds) < 2:
         return []
 

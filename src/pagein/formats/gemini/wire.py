@@ -17,20 +17,10 @@ from typing import Any, Final
 from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
 from pagein.formats.gemini import rules
 from pagein.formats.gemini.requests import read_request, system_parts
-from pagein.formats.parsing import (
-    Fields,
-    action_step,
-    compact_json,
-    decode_exact_base64,
-    opaque_extra,
-    opaque_part,
-    token_count,
-    type_name,
-)
 from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME: Final = "gemini"
@@ -67,10 +57,10 @@ class Gemini(WireFormat):
             items.append(steps.SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
         open_calls: list[tuple[int, steps.ToolCall]] = []
         for index, row in enumerate(rows):
-            content = Fields(row, f"contents[{index}]")
+            content = parsing.Fields(row, f"contents[{index}]")
             role = content.text_or_empty("role") or "user"
             if not isinstance(row.get("parts", [] if role == "model" else None), list) or "content" in row:
-                raise content.error("parts", f"expected a list of parts, not {type_name(row.get('parts'))}")
+                raise content.error("parts", f"expected a list of parts, not {parsing.type_name(row.get('parts'))}")
             if role == "model":
                 step = _action(content)
                 open_calls = list(enumerate(step.tool_calls))
@@ -125,44 +115,44 @@ class Gemini(WireFormat):
 # -- parsing
 
 
-def _action(content: Fields) -> steps.ActionStep:
+def _action(content: parsing.Fields) -> steps.ActionStep:
     usage, model = _usage(content.take("usageMetadata")), content.take("modelVersion")
     parts: list[steps.Part] = []
     calls: list[steps.ToolCall] = []
     for row, path in content.rows("parts"):
         if isinstance(row, dict) and "functionCall" in row:
-            calls.append(_call(Fields(row, path), len(parts)))
+            calls.append(_call(parsing.Fields(row, path), len(parts)))
         elif row != {}:
             parts.append(_part(row, path))
     named = model if isinstance(model, str) else ""
-    return action_step(parts, calls, model=named, usage=usage)
+    return parsing.action_step(parts, calls, model=named, usage=usage)
 
 
 def _usage(value: Any) -> steps.Usage | None:
     """Parse a response's usage. Its ``promptTokenCount`` includes cached tokens; thoughts are output."""
     if not isinstance(value, dict):
         return None
-    output = token_count(value, "candidatesTokenCount") + token_count(value, "thoughtsTokenCount")
-    read = token_count(value, "promptTokenCount") + token_count(value, "toolUsePromptTokenCount")
-    return steps.Usage(read, output, token_count(value, "cachedContentTokenCount")) if read else None
+    output = parsing.token_count(value, "candidatesTokenCount") + parsing.token_count(value, "thoughtsTokenCount")
+    read = parsing.token_count(value, "promptTokenCount") + parsing.token_count(value, "toolUsePromptTokenCount")
+    return steps.Usage(read, output, parsing.token_count(value, "cachedContentTokenCount")) if read else None
 
 
-def _call(part: Fields, at: int) -> steps.ToolCall:
+def _call(part: parsing.Fields, at: int) -> steps.ToolCall:
     function = part.fields("functionCall")
     call_id, name = function.text_or_empty("id"), function.text("name")
     arguments = function.take("args")
     if arguments is not None and not isinstance(arguments, dict):
-        raise function.error("args", f"expected an object, not {type_name(arguments)}")
+        raise function.error("args", f"expected an object, not {parsing.type_name(arguments)}")
     beside = part.rest()
     if rest := function.rest():
         beside["functionCall"] = rest
     if not call_id:
         beside[_NO_ID] = 1
-    text = "" if arguments is None else compact_json(arguments)
-    return steps.ToolCall(call_id, name, text, at, opaque_extra(NAME, "functionCall", beside))
+    text = "" if arguments is None else parsing.compact_json(arguments)
+    return steps.ToolCall(call_id, name, text, at, parsing.opaque_extra(NAME, "functionCall", beside))
 
 
-def _user_items(content: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> Iterator[Item]:
+def _user_items(content: parsing.Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> Iterator[Item]:
     """Parse a user's content: each function response is an item, then one item of the other parts."""
     parts: list[steps.Part] = []
     rows = content.rows("parts")
@@ -170,7 +160,7 @@ def _user_items(content: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -
     for row, path in rows:
         if isinstance(row, dict) and "functionResponse" in row:
             responses += 1
-            yield _observation(Fields(row, path), open_calls)
+            yield _observation(parsing.Fields(row, path), open_calls)
         elif row != {}:
             parts.append(_part(row, path))
     if parts or not responses:
@@ -178,13 +168,13 @@ def _user_items(content: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -
         yield steps.TaskStep(parts[0].text if only_text and isinstance(parts[0], steps.Text) else tuple(parts))
 
 
-def _observation(part: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> steps.Observation:
+def _observation(part: parsing.Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> steps.Observation:
     """Parse a response. One without an id answers the first open call of its name, else the first open one."""
     response = part.fields("functionResponse")
     call_id, name = response.text_or_empty("id"), response.text("name")
     value = response.take("response")
     if not isinstance(value, dict):
-        raise response.error("response", f"expected an object, not {type_name(value)}")
+        raise response.error("response", f"expected an object, not {parsing.type_name(value)}")
     images = [_response_image(row, path) for row, path in response.rows("parts")]
     content, failed = _response_content(value, images)
     answered = next((call for call in open_calls if call_id and call[1].id == call_id), None)
@@ -196,14 +186,14 @@ def _observation(part: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> 
     if rest := response.rest():
         beside["functionResponse"] = rest
     index = answered[0] if answered is not None and not call_id else None
-    extra = opaque_extra(NAME, "functionResponse", beside)
+    extra = parsing.opaque_extra(NAME, "functionResponse", beside)
     return steps.Observation(call_id, content, "error" if failed else "ok", index, extra)
 
 
 def _response_image(row: Any, path: str) -> steps.Part:
     """Parse a part of a response. It is marked, because other results have their images behind them."""
-    image = _parse_image(Fields(row, path), in_response=True)
-    return image if image is not None else opaque_part(NAME, "responsePart", row)
+    image = _parse_image(parsing.Fields(row, path), in_response=True)
+    return image if image is not None else parsing.opaque_part(NAME, "responsePart", row)
 
 
 def _response_content(value: Row, images: list[steps.Part]) -> tuple[steps.Content, bool]:
@@ -215,23 +205,27 @@ def _response_content(value: Row, images: list[steps.Part]) -> tuple[steps.Conte
             return output, key == "error"
         if isinstance(output, list) and all(isinstance(text, str) for text in output):
             return tuple(steps.Text(text) for text in output), key == "error"
-    return (steps.Text(compact_json(value), steps.Opaque(NAME, _WHOLE, "{}")), *images), "error" in value
+    return (steps.Text(parsing.compact_json(value), steps.Opaque(NAME, _WHOLE, "{}")), *images), "error" in value
 
 
 def _part(row: Any, path: str) -> steps.Part:
-    part = Fields(row, path)
+    part = parsing.Fields(row, path)
     if "text" in row or row.keys() == {"thoughtSignature"}:
         text = part.text_or_empty("text")
         if row.get("thought") is True:
-            return steps.Opaque(NAME, "thought", compact_json(row), text) if text else opaque_part(NAME, "thought", row)
-        return steps.Text(text, opaque_extra(NAME, "text", part.rest()))
+            return (
+                steps.Opaque(NAME, "thought", parsing.compact_json(row), text)
+                if text
+                else parsing.opaque_part(NAME, "thought", row)
+            )
+        return steps.Text(text, parsing.opaque_extra(NAME, "text", part.rest()))
     if image := _parse_image(part, in_response=False):
         return image
     blob = row.get("inlineData")
     if blob is not None:
         cure = "send a PNG, JPEG, WebP, HEIC or HEIF in base64, or leave the part out"
         part.raise_first((f".inlineData{fault}" for fault in rules.blob_problems(blob)), cure)
-    return opaque_part(NAME, next(iter(row)), row)
+    return parsing.opaque_part(NAME, next(iter(row)), row)
 
 
 # -- rendering
@@ -358,7 +352,7 @@ def _response_value(message: Message) -> Row:
     texts: list[str] = []
     for part in steps.as_parts(message.content):
         whole = part.text if isinstance(part, steps.Text) and part.extra == steps.Opaque(NAME, _WHOLE, "{}") else ""
-        if whole and isinstance(value := parse_arguments(whole), dict) and compact_json(value) == whole:
+        if whole and isinstance(value := parse_arguments(whole), dict) and parsing.compact_json(value) == whole:
             return value
         match part:
             case steps.Text(text=text):
@@ -388,7 +382,7 @@ _URL_ALPHABET = "_base64url"
 """The note on data that was written with ``-`` and ``_``, as google-genai's JSON is."""
 
 
-def _parse_image(part: Fields, *, in_response: bool) -> steps.Image | None:
+def _parse_image(part: parsing.Fields, *, in_response: bool) -> steps.Image | None:
     """Parse a part with an image; None where rendering would not give back the same part, or there is no image."""
     rest = part.rest()
     kind = "responsePart" if in_response else "image"
@@ -401,7 +395,7 @@ def _parse_image(part: Fields, *, in_response: bool) -> steps.Image | None:
         image = _file_image(file)
     if image is None:
         return None
-    extra = opaque_extra("gemini", kind, rest)
+    extra = parsing.opaque_extra("gemini", kind, rest)
     if extra is None and in_response:
         extra = steps.Opaque("gemini", kind, "{}")
     return steps.Image(image.data, image.media_type, image.url, extra=extra)
@@ -411,10 +405,10 @@ def _inline_image(blob: Row) -> tuple[steps.Image | None, Row]:
     media_type, data = blob.get("mimeType"), blob.get("data")
     if blob.keys() != {"mimeType", "data"} or not (isinstance(data, str) and str(media_type).startswith("image/")):
         return None, {}
-    content = decode_exact_base64(data)
+    content = parsing.decode_exact_base64(data)
     if content is not None:
         return steps.Image(content, str(media_type)), {}
-    content = decode_exact_base64(data.translate(str.maketrans("-_", "+/")))
+    content = parsing.decode_exact_base64(data.translate(str.maketrans("-_", "+/")))
     return (None if content is None else steps.Image(content, str(media_type))), {_URL_ALPHABET: 1}
 
 

@@ -4,27 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pagein.context import page_in as paging
 from pagein.context.compaction.base import newest_user_position
-from pagein.context.page_in import (
-    FRAME_TOKENS,
-    MAX_HITS,
-    PAGE_IN_MIN_TOKENS,
-    REPLACED,
-    TURN_HITS,
-    NamedFault,
-    PageIn,
-    SourcedBlock,
-    available_tokens,
-    build_page_in,
-    build_query,
-    build_question,
-    choose_turns,
-    find_fault,
-    find_used,
-    is_user_turn,
-    source_of_hit,
-    talk_room,
-)
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
@@ -49,22 +30,24 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return view
     compaction = run.last_compaction
     state.end_with(compaction)
-    state.used = find_used(view, [page_in.entry for page_in in state.shown], state.visible)
+    state.used = paging.find_used(view, [page_in.entry for page_in in state.shown], state.visible)
     if _with_page_ins(state, view).tokens > view.limit:
         state.shown = ()
     shown = _with_page_ins(state, view)
     # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
-    fault = NamedFault() if is_user_turn(view) else find_fault(shown, state.visible)
+    fault = paging.NamedFault() if paging.is_user_turn(view) else paging.find_fault(shown, state.visible)
     standing = -1 if state.occasion is None else state.occasion.fault
     is_new = state.begin(
         PageInOccasion(compaction, newest_user_position(view), fault.position if fault.names else standing)
     )
     if not is_new:
         return shown
-    if is_user_turn(view) and (talk_room(view, state.share) or state.tokens > view.limit * state.share / 2):
+    if paging.is_user_turn(view) and (
+        paging.talk_room(view, state.share) or state.tokens > view.limit * state.share / 2
+    ):
         state.shown, shown = (), view  # the user's words come first
-    room = available_tokens(shown, state.share, state.tokens, is_fault=bool(fault.names))
-    page_in = None if room < PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, fault))
+    room = paging.available_tokens(shown, state.share, state.tokens, is_fault=bool(fault.names))
+    page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, fault))
     if page_in is None:
         return shown
     with_page_in = shown.with_tail((*shown.tail, page_in.entry))
@@ -86,55 +69,57 @@ def prepare_page_in(run: RunState) -> Flow[None]:
         yield from add_page_in(run, view)
 
 
-def _find_page_in(run: RunState, view: View, room: int, fault: NamedFault) -> Flow[PageIn | None]:
+def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault) -> Flow[paging.PageIn | None]:
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
-    if talk_room(view, run.page_in.share) >= PAGE_IN_MIN_TOKENS:
+    if paging.talk_room(view, run.page_in.share) >= paging.PAGE_IN_MIN_TOKENS:
         return (yield from _find_turns(run, view, room))
-    # A question asks for its own words: beside those of the newest step they would find its neighbours first.
-    query = build_question(view) if is_user_turn(view) else build_query(view)
+    query = paging.build_query(view)
     hits: tuple[Hit, ...] = ()
     # What was named out of view says what is needed: to look for every word of the task beside it takes three times as long.
     words = " ".join(sorted(fault.names)) if fault.names else query
-    if words and (is_user_turn(view) or fault.names):
+    if words and (paging.is_user_turn(view) or fault.names):
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-        hits = yield from _search(run, Query(words, MAX_HITS, exclude=view.verbatim_positions))
-    return build_page_in(view, room, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits)
+        hits = yield from _search(run, Query(words, paging.MAX_HITS, exclude=view.verbatim_positions))
+    return paging.build_page_in(
+        view, room, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits
+    )
 
 
-def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn | None]:
+def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | None]:
     """Find whole turns for the user's words; where tools are called, lines and names of the run have the rest."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    query = build_question(view)
+    query = paging.build_question(view)
     hits: tuple[Hit, ...] = ()
     if query:
-        hits = yield from _search(run, Query(query, TURN_HITS, exclude=view.verbatim_positions))
+        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions))
     texts: dict[str, str] = {}
     for hit in hits:
         if not hit.whole and hit.handle not in texts:
             texts[hit.handle] = str((yield from expand(run, hit.handle)))
-    tokens = room - FRAME_TOKENS
+    tokens = room - paging.FRAME_TOKENS
     replaced = run.fold.ledger.superseded_texts()
     for hit in hits:
         for old in replaced.get(hit.position, ()):
             # An old rule or value must not come back as if it were valid.
-            texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, REPLACED)
+            texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, paging.REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens
     by_handle = {hit.handle: hit for hit in reversed(hits)}
     turns = tuple(
-        _sourced_turn(by_handle, block, texts) for _, block, _ in choose_turns(hits, texts, most, view.counter, query)
+        _sourced_turn(by_handle, block, texts)
+        for _, block, _ in paging.choose_turns(hits, texts, most, view.counter, query)
     )
-    return build_page_in(
+    return paging.build_page_in(
         view, room, query, run.page_in.visible,
         worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
 
 
-def _sourced_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> SourcedBlock:
+def _sourced_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> paging.SourcedBlock:
     hit = hits[block[1 : block.index("]")]]
-    return SourcedBlock(block, source_of_hit(hit, block, texts.get(hit.handle, hit.text), kind="turn"))
+    return paging.SourcedBlock(block, paging.source_of_hit(hit, block, texts.get(hit.handle, hit.text), kind="turn"))
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

@@ -13,23 +13,11 @@ from typing import cast, get_args
 
 from pagein.context.view.layout import messages_of
 from pagein.errors import Conflict, FormatError, ProtocolError
-from pagein.events import protocol
+from pagein.events import protocol, steps
 from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.messages import Message
 from pagein.events.own_steps import is_own_step
-from pagein.events.steps import (
-    ActionStep,
-    MemoryStep,
-    Observation,
-    Opaque,
-    Step,
-    SystemPromptStep,
-    TaskStep,
-    Usage,
-    as_parts,
-    is_content,
-)
 from pagein.formats import Format, Item
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, Flow, Head
@@ -40,7 +28,7 @@ from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
-_STEPS: frozenset[type] = frozenset(get_args(Step))
+_STEPS: frozenset[type] = frozenset(get_args(steps.Step))
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -65,7 +53,7 @@ def record(
     *,
     strict: bool,
     whole: bool | None = False,
-    usage: Usage | None = None,
+    usage: steps.Usage | None = None,
     importance: Importance | None = None,
 ) -> Flow[RecordResult]:
     """Append the new items durably, all or none, then call back; learn from the provider's usage, mark the steps."""
@@ -115,8 +103,10 @@ def record(
 def _note_unsent(form: Format, bodies: Sequence[Body], first: int) -> Iterator[str]:
     """Name the provider's own parts of the new steps that no request can have as they came."""
     for position, body in enumerate(bodies, first):
-        if isinstance(body, TaskStep | ActionStep):
-            messages = messages_of(body, [call.id for call in body.tool_calls] if isinstance(body, ActionStep) else ())
+        if isinstance(body, steps.TaskStep | steps.ActionStep):
+            messages = messages_of(
+                body, [call.id for call in body.tool_calls] if isinstance(body, steps.ActionStep) else ()
+            )
             if kinds := unsent_kinds(form, body, messages):
                 names = ", ".join(dict.fromkeys(kinds))
                 yield f"{step_handle(position)}: its {names} is recorded, and in no request: the provider refuses it as it came"
@@ -134,13 +124,18 @@ def _marks_of(bodies: Sequence[Body], head: int, importance: Importance) -> Iter
 
 def _is_stored_as_it_is(item: object) -> bool:
     """True for a step of ours or an observation whose content and arguments are of the types that are stored."""
-    if isinstance(item, ActionStep):
-        results = all(result is None or is_content(result.content) for result in item.observations)
+    if isinstance(item, steps.ActionStep):
+        results = all(result is None or steps.is_content(result.content) for result in item.observations)
         calls = all(isinstance(call.arguments, str) for call in item.tool_calls)
-        return type(item) is ActionStep and results and calls and (item.content is None or is_content(item.content))
-    if type(item) in _STEPS or isinstance(item, Observation):
-        return is_content(item.content)  # type: ignore[attr-defined] # all of them have it
-    return not isinstance(item, MemoryStep)
+        return (
+            type(item) is steps.ActionStep
+            and results
+            and calls
+            and (item.content is None or steps.is_content(item.content))
+        )
+    if type(item) in _STEPS or isinstance(item, steps.Observation):
+        return steps.is_content(item.content)  # type: ignore[attr-defined] # all of them have it
+    return not isinstance(item, steps.MemoryStep)
 
 
 def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Flow[Selection]:
@@ -152,11 +147,11 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
     return select_new(items, run, whole=whole)
 
 
-def _last_action(run: RunState) -> tuple[int, ActionStep | None]:
+def _last_action(run: RunState) -> tuple[int, steps.ActionStep | None]:
     """The position of the last action, and the action if nothing but its results stands behind it."""
     entries = run.fold.run_entries
     for entry in reversed(entries):
-        if isinstance(entry.item, ActionStep):
+        if isinstance(entry.item, steps.ActionStep):
             return entry.first, entry.item
         if not isinstance(entry.item, Observed):
             break
@@ -236,7 +231,7 @@ def admit(
     )
     for item in items:
         protocol.check_item(item)
-        if isinstance(item, Observation):
+        if isinstance(item, steps.Observation):
             draft.add_observation(item, strict=strict)
         else:
             draft.add_step(item)
@@ -260,14 +255,14 @@ class _AdmissionDraft:
     def phase(self) -> protocol.RunPhase:
         return protocol.RunPhase.CALLING if self.open else protocol.RunPhase.IDLE
 
-    def add_step(self, step: Step) -> None:
+    def add_step(self, step: steps.Step) -> None:
         """Add a step; calls that are still open are closed first, but not by a system prompt that was changed."""
         kind = protocol.event_kind(step)
-        if isinstance(step, SystemPromptStep) and protocol.current_prompt(step)[1] is not None:
+        if isinstance(step, steps.SystemPromptStep) and protocol.current_prompt(step)[1] is not None:
             protocol.advance(self.phase, protocol.EventKind.NOTE)
             self.bodies.append(step)
             return
-        if isinstance(step, ActionStep):
+        if isinstance(step, steps.ActionStep):
             protocol.check_action(step)
             self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
         if self.open:
@@ -277,7 +272,7 @@ class _AdmissionDraft:
             self.open[call.action, call.index] = call
         self.bodies.append(step)
 
-    def add_observation(self, observation: Observation, *, strict: bool) -> None:
+    def add_observation(self, observation: steps.Observation, *, strict: bool) -> None:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
         if observation.is_message:
             protocol.advance(self.phase, protocol.EventKind.NOTE)
@@ -304,7 +299,7 @@ class _AdmissionDraft:
         )
         self.bodies.append(Observed(late_call.action, late_call.index, observation, late=True))
 
-    def answer(self, call: protocol.OpenCall, observation: Observation) -> None:
+    def answer(self, call: protocol.OpenCall, observation: steps.Observation) -> None:
         """Answer an open call; one answered as unknown is abandoned, and may get a late result."""
         protocol.advance(
             self.phase, protocol.EventKind.RESULT if len(self.open) > 1 else protocol.EventKind.LAST_RESULT
@@ -337,7 +332,7 @@ def unsent_kinds(form: Format, item: Item, messages: Sequence[Message]) -> list[
 
 
 def _own_kinds(form: Format, item: Item) -> Counter[str]:
-    results = item.observations if isinstance(item, ActionStep) else ()
+    results = item.observations if isinstance(item, steps.ActionStep) else ()
     contents = (item.content, *(result.content for result in results if result is not None))
-    parts = (part for content in contents for part in as_parts(content))
-    return Counter(part.kind for part in parts if isinstance(part, Opaque) and part.provider == form.name)
+    parts = (part for content in contents for part in steps.as_parts(content))
+    return Counter(part.kind for part in parts if isinstance(part, steps.Opaque) and part.provider == form.name)

@@ -18,13 +18,7 @@ from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
 from pagein.memory._effects import Call, Flow
-from pagein.memory._state import (
-    AHEAD_OF_NEED_PER_TURN,
-    AHEAD_OF_NEED_SHARE,
-    LEDGER_AHEAD_SHARE,
-    LEDGER_TEXTS_PER_TURN,
-    RunState,
-)
+from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations import facts_block
 from pagein.memory.operations.byte_limit import fit_bytes, has_room, hold_to_bytes
@@ -39,6 +33,10 @@ MAX_PLANS = 8
 
 NEAR_SHARE = 0.8
 """Share of the limit from which a view is near it."""
+
+LEDGER_AHEAD_SHARE, LEDGER_TEXTS_PER_TURN = 0.4, 4
+"""Share of the limit from which the ledger learns ahead of need, and texts in each turn. Reading a long task takes 30 ms, so it
+begins before the turn that begins to index."""
 
 NO_ROOM = RequestRoom()
 
