@@ -1,7 +1,7 @@
 """An agent with its whole history and with a view: what each way came to."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_an_error_of_the_agent_is_raised_and_nothing_stays_open():
 
 @pytest.mark.slow
 def test_the_command_compares_recorded_runs(tmp_path, capsys):
-    run = demo_run()
+    run = replace(demo_run(), messages=demo_run().messages[:32])
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"id": "one", "messages": list(run.wire)}))
     with compare(replaying(run), budget=4_000, clock=replay_clock()) as comparison:

@@ -6,6 +6,7 @@ import pytest
 
 from pagein.cli import main
 from pagein.errors import ConfigurationError
+from pagein.evaluation import savings
 from pagein.evaluation.runs import Run
 from pagein.evaluation.savings import averages, bench_missing_needs, bench_savings, join_runs
 from pagein.tokens.encodings import Encoding
@@ -42,11 +43,12 @@ def test_what_is_saved_grows_with_the_run_and_the_limit_holds():
 
 
 @pytest.mark.slow
-def test_what_is_missed_is_counted_beside_what_is_saved():
-    runs = [made(60, "a"), made(60, "b")]
+def test_what_is_missed_is_counted_beside_what_is_saved(monkeypatch):
+    monkeypatch.setattr(savings, "CALLS", (20, 40))
+    runs = [made(24, "a"), made(24, "b")]
     found = bench_missing_needs(runs, COUNTER, policies=("rounds", "window"))
     assert list(found) == ["rounds", "window"]
-    assert all(each.runs == 1 and each.above > 20 and not each.over for each in found.values())
+    assert all(each.runs == 1 and each.above > 8 and not each.over for each in found.values())
     assert found["rounds"].needs.identifiers > 0
 
 
@@ -61,11 +63,12 @@ def test_runs_that_are_too_short_together_are_refused():
 
 
 @pytest.mark.slow
-def test_the_command_prints_json(tmp_path, capsys):
+def test_the_command_prints_json(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(savings, "CALLS", (20, 40))
     path = tmp_path / "runs.jsonl"
-    path.write_text(json.dumps({"id": "r", "messages": list(made(100).messages)}) + "\n")
+    path.write_text(json.dumps({"id": "r", "messages": list(made(40).messages)}) + "\n")
     assert main(["bench", "savings", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (rows,), (missed,) = told["files"].values(), told["missed"].values()
-    assert [each["calls"] for each in rows] == [50, 100]
+    assert [each["calls"] for each in rows] == [20, 40]
     assert list(missed) == ["rounds", "ladder"]
