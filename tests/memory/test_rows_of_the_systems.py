@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -517,6 +518,21 @@ def test_the_users_words_stay_and_the_agents_work_is_summarised():
         text = text_of(memory)
         assert all(f"Request {number}" in text for number in range(12))
         assert "You are careful." in text
+
+
+def test_a_compaction_leaves_half_of_the_limit():
+    """It folds the oldest rounds, and no more than are needed: all of them were folded, to a tenth of the limit."""
+    with AgentMemory.open(":memory:", budget=50_000, policy=Rounds(20_000), page_in=0) as memory:
+        counts = []
+        for number in range(120):
+            memory.record(TaskStep(f"Request {number}"), call(number, f"output {number} " * 120), ActionStep("Done."))
+            counts.append(memory.view().tokens)
+        lows = [after for before, after in pairwise(counts) if after < before]
+        assert len(lows) > 1
+        assert all(8_000 <= low <= 11_000 for low in lows)
+        whole = [entry.first for entry in memory.view().run if isinstance(entry.item, ActionStep)]
+        assert whole == sorted(whole)
+        assert max(counts) <= 20_000
 
 
 def test_summaries_stand_where_their_round_stood():
