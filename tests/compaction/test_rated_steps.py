@@ -100,6 +100,8 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_no_more(answer):
         assert fold(Relevance(rater=rater, band=1.0)).messages() == fold(Relevance()).messages()
         rater.wait(60)
     assert rater.asked == len(judge.requests) == 3
+    report = rater.report()
+    assert (report.purpose, report.asked, report.taken, report.refused) == ("ratings", 3, 0, 3)
 
 
 def test_a_run_whose_steps_a_model_rates_keeps_its_budget():
@@ -117,6 +119,8 @@ def test_a_run_whose_steps_a_model_rates_keeps_its_budget():
         assert ratings.purpose == "ratings"
         assert ratings.input > 100 * rater.asked
         assert ratings.output > 10 * rater.asked
+        (report,) = memory.report().writers
+        assert (report.purpose, report.asked, report.taken, report.refused) == ("ratings", rater.asked, rater.asked, 0)
         assert memory.view().report.out
         assert memory.verify().ok
     assert 0 < rater.asked < 40

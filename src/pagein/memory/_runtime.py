@@ -322,7 +322,7 @@ class MemoryRuntime:
         return replace(
             view.with_tail(tail).report,
             problems=problems,
-            writers=self._writer_reports(view),
+            writers=(*self._writer_reports(view), *self._rater_report()),
             facts_left_out=self.facts.left_out,
             cost=self.requests.known_cost(),
         )
@@ -343,6 +343,11 @@ class MemoryRuntime:
             entry for entry in view.run if isinstance(entry.item, SummaryStep) and entry.item.author == summarizer.name
         )
         return self.writers.reports(sum(fold.cost_of(entry.first, entry.last) - entry.tokens for entry in written))
+
+    def _rater_report(self) -> tuple[WriterReport, ...]:
+        """The account of the model that rates steps, if it was asked."""
+        report = getattr(getattr(self.state.policy, "rater", None), "report", None)
+        return (report(),) if report is not None and report().asked else ()
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the facts being read and for vectors, at most ``timeout`` seconds each; True if all is done."""

@@ -37,7 +37,7 @@ MIN_RUN_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class WriterReport:
-    """What one writer did since the memory was opened. ``purpose`` is ``summaries`` or ``facts``.
+    """What one writer did since the memory was opened. ``purpose`` is ``summaries``, ``facts`` or ``ratings``.
 
     ``asked`` counts requests, each attempt of them; ``taken`` and ``refused`` count answers to whole pieces of work.
     ``tokens`` are those of the requests and answers, in and out, as reported by the provider, else as counted.

@@ -15,7 +15,7 @@ from pagein.models.base import ModelRequest
 from pagein.models.retrying import RetryingModel, RetryPolicy
 from pagein.models.spending import Spending
 from pagein.models.writer_account import WriterAccount
-from pagein.summaries.reply_json import parse_reply_object
+from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
 from pagein.summaries.sanitize import sanitize_text
 
 MAX_STEPS, MAX_STEP_CHARS, MAX_CURRENT_CHARS = 16, 1_500, 4_000
@@ -50,7 +50,7 @@ class ModelRater:
         writer: Any = as_model(model)
         once = writer if isinstance(writer, RetryingModel) else RetryingModel(writer, retry=RetryPolicy(attempts=1))
         self._model = once.limited_by(self._account)
-        self.take_spent = self._account.take_spent
+        self.take_spent, self.report = self._account.take_spent, self._account.report
         self._timeout = timeout
         self._ratings: dict[str, float] = {}
         self._failures = 0
@@ -88,13 +88,15 @@ class ModelRater:
             ratings = _parse_ratings(answer.text, texts)
         except Exception as error:  # noqa: BLE001 - anyone's model; the scores decide alone
             logging.getLogger("pagein").warning("borderline steps are not rated by the model: %s", error)
+            self._account.note_failure(error)
             with self._lock:
                 self._failures += 1
             return
+        self._account.note_taken()
         with self._lock:
             if not cancelled.is_set():
                 self._ratings.update(ratings)
-                self._failures = 0 if ratings else self._failures + 1
+                self._failures = 0
 
 
 def _parse_ratings(reply: str, texts: list[str]) -> dict[str, float]:
@@ -105,4 +107,6 @@ def _parse_ratings(reply: str, texts: list[str]) -> dict[str, float]:
         step, rating = (row.get("step"), row.get("rating")) if isinstance(row, dict) else (None, None)
         if type(step) is int and 0 <= step < len(texts) and isinstance(rating, int | float):
             ratings[texts[step]] = min(1.0, max(0.0, rating / _MAX_RATING))
+    if not ratings:
+        raise UnreadableReply("wrong shape", "it rates no step")
     return ratings
