@@ -232,7 +232,6 @@ class LogTests:
             anything(7),
             anything(b"bytes"),
             ActionStep(tool_calls=(ToolCall("c", "n", {"parsed": "arguments"}),)),  # type: ignore[arg-type]
-            ActionStep(observations=(), tool_calls=[ToolCall("c", "n")]),  # type: ignore[arg-type]
             Observed(0, 0, Observation("c", "", "fine")),  # type: ignore[arg-type]
             Pin(None),  # type: ignore[arg-type]
             "text",
