@@ -340,3 +340,99 @@ def test_a_list_in_another_format_than_the_request_before_it_is_recorded(form):
         memory.record_messages(listed, "openai")
     assert texts(memory.steps) == [message["content"] for message in listed]
     assert memory.repairs == ()
+
+
+def add_reminder(request, place, edit):
+    """The request with a reminder in one of its user's messages: in the first, one in the middle, or the last."""
+    users = [at for at, row in enumerate(request) if row["role"] == "user"]
+    at = {"first": users[0], "middle": users[len(users) // 2], "last": users[-1]}[place]
+    content = request[at]["content"]
+    if isinstance(content, str):
+        changed = edit(content)
+    else:
+        changed = [*content[:-1], content[-1] | {"text": edit(content[-1]["text"])}]
+    return [*request[:at], request[at] | {"content": changed}, *request[at + 1 :]]
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_words_added_to_any_message_of_a_request_are_recorded_and_nothing_of_ours(tmp_path, format, place, is_reopened):
+    def open_memory():
+        return AgentMemory.open(tmp_path / "run.db", budget=900, format=format)
+
+    memory, edits = open_memory(), 0
+    start(memory, system=True)
+    memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        if is_reopened and number > 20:
+            memory.close()
+            memory = open_memory()
+        if number > 18:
+            edits += 1
+            request = add_reminder(request, place, lambda text: f"{text}\n{REMINDER}")
+        news = [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+        assert memory.record_messages([*request, *news]).branch is None
+    recorded = texts(memory.steps)[1:]
+    assert [text for text in recorded if text != REMINDER] == EXPECTED
+    assert recorded.count(REMINDER) == edits == 6
+    memory.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "reminders"),
+    [(drop_second, 0), (lambda request, _: [*request[:2], said("user", REMINDER), *request[2:]], 6)],
+)
+def test_a_request_that_the_host_changed_is_known_after_a_restart(tmp_path, change, reminders):
+    for number in range(25):
+        with AgentMemory.open(tmp_path / "run.db", budget=900) as memory:
+            if not number:
+                start(memory, system=True)
+                memory.pin("Never push.")
+            request = memory.to_messages()
+        with AgentMemory.open(tmp_path / "run.db", budget=900) as memory:
+            request = change(request, number) if number > 18 else request
+            news = [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+            assert memory.record_messages([*request, *news]).branch is None
+            recorded = texts(memory.steps)[1:]
+    assert [text for text in recorded if text != REMINDER] == EXPECTED
+    assert recorded.count(REMINDER) == reminders
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_words_behind_results_that_the_host_added_are_recorded_alone(is_last):
+    memory = AgentMemory.open(":memory:", budget=900, format="anthropic")
+    memory.pin("Never push.")
+    start(memory, system=False)
+    for number in range(12):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "read", "input": {"n": number}}
+        memory.record_messages(said("assistant", [call]))
+        block = {"type": "tool_result", "tool_use_id": f"c{number}", "content": f"result {number} {WORDS}"}
+        memory.record_messages(said("user", [block]))
+        request = memory.to_messages()
+    at = max(at for at, row in enumerate(request[: None if is_last else -1]) if "tool_result" in str(row))
+    blocks = [*request[at]["content"], {"type": "text", "text": REMINDER}]
+    before = len(memory.steps)
+    request = [*request[:at], said("user", blocks), *request[at + 1 :]]
+    assert memory.record_messages([*request, said("assistant", "Done.")]).branch is None
+    assert texts(memory.steps[before:]) == [REMINDER, "Done."]
+
+
+def test_a_message_with_an_image_that_begins_like_a_line_of_ours_stays_whole():
+    memory = AgentMemory.open(":memory:", budget=20_000)
+    rows = [said("user", "Mend the bug."), said("assistant", "Done.")]
+    memory.record_messages(rows)
+    assert memory.to_messages()[-1]["content"] == "Continue."
+    image = {"type": "image_url", "image_url": {"url": "https://a.example/a.png"}}
+    rows.append(said("user", [{"type": "text", "text": "Continue."}, image]))
+    memory.record_messages(rows)
+    edited = [rows[0], said("assistant", "Not yet."), rows[2], said("assistant", "I see."), said("user", "And?")]
+    memory.record_messages(edited)
+    assert texts(memory.steps) == [
+        "Mend the bug.",
+        "Not yet.",
+        "Continue.\n[image https://a.example/a.png]",
+        "I see.",
+        "And?",
+    ]

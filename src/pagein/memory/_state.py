@@ -141,13 +141,13 @@ class KnownList:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request that was given out: the hashes of its messages, the last of these, and ``place`` as in KnownList.
+    """A request that was given out: its messages and their hashes, system prompts aside, and ``place`` as in KnownList.
 
     ``has_ending`` is True if the last message stands in the user's place. ``form`` is its own: the next list may have another.
     """
 
     hashes: Sequence[bytes]
-    last: Any
+    rows: Sequence[Any]
     form: Format
     place: int
     has_ending: bool = False

@@ -272,13 +272,18 @@ class RunRequests:
         self.write()
         return self._read_records(after, limit)
 
-    def remember_recent(self) -> None:
-        """Let the run know the last requests that were given out, by other processes too. A failure is a problem of the run."""
-        state = self._runtime.state
+    def remember_recent(self) -> Sequence[requests.RequestRecord]:
+        """Let the run know the last requests of its branch that were given out, by other processes too, and return them.
+
+        A failure is a problem of the run.
+        """
+        state, branch = self._runtime.state, self._runtime.branches.current
+        records: list[requests.RequestRecord] = []
         with state.problems.guard("a request that comes back may not be known"):
-            remember_records(
-                state, self._read_records(self.table.last() - RECENT_REQUESTS, None), self._runtime.branches.current
-            )
+            rows = self._read_records(self.table.last() - RECENT_REQUESTS, None)
+            records += (record for record in rows if record.branch == branch and record.head <= state.fold.head)
+        remember_records(state, records)
+        return records
 
     def find(self, number: int | None) -> requests.RequestRecord:
         """The record of that number, or the last one. Raises UnknownRequest, LogError."""

@@ -205,47 +205,55 @@ class _ListReader:
         """
         if sent.place <= self.log.list_start:
             return None
-        ours, others, added = self._part(sent, rows)
-        ends = sent.hashes[-2 if sent.has_ending else -1 :]
-        count = next((number + 1 for number in reversed(ours) if rows[number] in ends), 0)
+        ours, words = self._part(sent, rows)
+        end = len(sent.rows) - (2 if sent.has_ending else 1)
+        ends = sent.hashes[max(0, end) :]
+        count = next((number + 1 for number, at in reversed(ours.items()) if rows[number] in ends or at >= end), 0)
         # The user may say what an ending says: with nothing behind it the user said it.
         count -= sent.has_ending and 0 < count == len(rows) and rows[-1] == sent.hashes[-1]
-        count = others[-1] + 1 if added else count
         if count <= max(1, least):
             return None
-        words = self._parse_rows(number for number in others if number < count - bool(added))
+        words = {number: items for number, items in words.items() if number < count}
+        added = tuple(item for _, items in sorted(words.items()) for item in items)
         known = set(self.log.fingerprints)
-        if any(not isinstance(item, TaskStep) or fingerprint(item) in known for item in words):
+        if any(not isinstance(item, TaskStep) for item in added):
             return None
-        items = self._parse_rows(number for number in ours if number < count)
-        items += sent.form.parse([sent.last]) if added else ()
-        if known.issuperset(map(fingerprint, _without_systems(items))):
+        matched = [sent.rows[at] for number, at in ours.items() if number < count]
+        if known.issuperset(map(fingerprint, _without_systems(sent.form.parse(matched)))):
             return None
-        return count, sent.place, (*words, *added)
+        return count, sent.place, added
 
-    def _part(self, sent: SentRequest, rows: Sequence[bytes]) -> tuple[list[int], list[int], tuple[TaskStep, ...]]:
-        """The numbers of the messages that the request has, in its order; of the others; and words added to its last one.
+    def _part(self, sent: SentRequest, rows: Sequence[bytes]) -> tuple[dict[int, int], dict[int, tuple[Item, ...]]]:
+        """The numbers of the messages that the request has, with their places in it; and by number the words that it has not.
 
-        It ends at that one, behind more than ``MAX_INSERTED`` others, and where one stands in another's place: a host that
-        writes the time into a message put nothing into the request.
+        These are of other messages, or were added to one of its own. It ends behind more than ``MAX_INSERTED`` others, and
+        where one stands in another's place: a host that writes the time into a message put nothing into the request.
         """
-        ours, others, at = list[int](), list[int](), 0
-        for number, row in enumerate(rows):
-            if row in sent.hashes[at:]:
-                place = sent.hashes.index(row, at)
-                if place > at and others and others[-1] == number - 1:
+        ours, words, others, at = dict[int, int](), dict[int, tuple[Item, ...]](), 0, 0
+        for number in range(len(rows)):
+            place = _place_of(number, rows, at, sent.hashes)
+            if place is not None:
+                if place > at and number - 1 in words.keys() - ours.keys():
                     break
                 at = place + 1
-                ours.append(number)
+                ours[number] = place
                 continue
-            others.append(number)
-            if at == len(sent.hashes) - 1 and number + 1 < len(rows):
-                added = added_words(sent.form.parse([sent.last]), self._parse_rows([number]))
-                if added:
-                    return ours, others, added
-            if at == len(sent.hashes) or len(others) > MAX_INSERTED:
+            if at == len(sent.hashes):
                 break
-        return ours, others, ()
+            items = self._parse_rows([number])
+            if number + 1 < len(rows) and (added := self._added_words(sent.form.parse([sent.rows[at]]), items)):
+                ours[number], words[number] = at, added
+                at += 1
+                continue
+            words[number], others = items, others + 1
+            if others > MAX_INSERTED:
+                break
+        return ours, words
+
+    def _added_words(self, items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
+        """The words that the host added to a message of ours; none in one that was recorded as it stands."""
+        added = added_words(items, changed)
+        return () if added and fingerprint(changed[-1]) in self.log.fingerprints else added
 
     def _parse_rows(self, numbers: Iterable[int]) -> tuple[Item, ...]:
         """Parse the messages of these numbers among those that are no system prompts."""
@@ -449,24 +457,46 @@ class _ListReader:
         return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
 
 
+def _place_of(number: int, rows: Sequence[bytes], at: int, sent: Sequence[bytes]) -> int | None:
+    """The place from ``at`` on of a message in a request that was sent; None for one that the host put in.
+
+    What it says may stand further on in the request, too: it is the host's where the request goes on behind it.
+    """
+    if rows[number] not in sent[at:]:
+        return None
+    place = sent.index(rows[number], at)
+    starts = range(number + 1, number + 1 + MAX_INSERTED) if place > at else ()
+    behind = max((_count_same(rows[start:], sent[at:]) for start in starts), default=0)
+    return None if behind > _count_same(rows[number:], sent[place:]) else place
+
+
 def _without_systems(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not isinstance(item, SystemPromptStep)]
 
 
 def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
-    """Return what the host added before or behind the user's message, images too; nothing for any other change.
+    """Return what the host added before or behind the user's words, images too; nothing for any other change.
 
-    Words that grew, as a number by a digit, are no additions: then it is the whole message.
+    Words that grew, as a number by a digit, are no additions: then it is the whole message. Results may stand before them.
     """
     match items, changed:
-        case [TaskStep(content=content)], [TaskStep(content=whole) as message]:
+        case [*first, TaskStep(content=content)], [*others, TaskStep(content=whole) as message]:
             old, new = as_parts(content), as_parts(whole)
+        case [*first, Observation() as result], [*others, TaskStep() as message]:
+            first.append(result)
+            old, new = (), as_parts(message.content)
         case _:
             return ()
-    if new[: len(old)] == old or new[-len(old) :] == old:
-        rest = new[len(old) :] if new[: len(old)] == old else new[: -len(old)]
-        return (replace(message, content=rest),) if rest else ()
-    text = as_text(content).strip()
+    if [*map(fingerprint, first)] != [*map(fingerprint, others)]:
+        return ()
+    # Of a text the words count alone.
+    keys, new_keys = ([part.text if isinstance(part, Text) else part for part in parts] for parts in (old, new))
+    start = _count_same(keys, new_keys)
+    stop = _count_same(keys[start:][::-1], new_keys[start:][::-1])
+    old, new = old[start : len(old) - stop], new[start : len(new) - stop]
+    if not old:
+        return (replace(message, content=new),) if new else ()
+    text = as_text(old).strip()
     for at, cut in ((0, str.removeprefix), (len(new) - 1, str.removesuffix)):
         words = as_text(new[at : at + 1]).strip()
         added = cut(words, text)
@@ -477,6 +507,12 @@ def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskSte
             own = (Text(added.strip()),) if added else ()
             return (replace(message, content=(*new[:at], *own, *new[at + 1 :])),)
     return ()
+
+
+def _count_same(items: Sequence[Any], others: Sequence[Any]) -> int:
+    """The number of items that both begin with."""
+    pairs = zip(items, others, strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(items), len(others)))
 
 
 def _is_respelled(text: str, other: str) -> bool:
@@ -495,17 +531,26 @@ def remember_request(state: TranscriptState, request: RawRequest, place: int, en
     if numbers:
         hashes = request.hashes()
         rows = [hashes[number] for number in numbers]
-        last = request.rows[numbers[-1]]
-        state.sent.append(SentRequest(rows, last, request.form, place, has_ending=ending is not None))
+        messages = [request.rows[number] for number in numbers]
+        state.sent.append(SentRequest(rows, messages, request.form, place, has_ending=ending is not None))
 
 
-def remember_records(run: RunState, records: Iterable[RequestRecord], branch: str) -> None:
+def has_strange_words(transcript: Transcript, run: RunState) -> bool:
+    """True for a list that may be a changed request of ours: words that were not recorded begin it, or stand before some that were."""
+    known = set(run.log.fingerprints)
+    items = _without_systems(transcript.request.parse())
+    is_known = [fingerprint(item) in known for item in items]
+    is_strange = not all(is_known) and any(is_known[is_known.index(False) :])
+    return is_strange or (len(items) > 1 and isinstance(items[0], TaskStep) and not is_known[0])
+
+
+def remember_records(run: RunState, records: Iterable[RequestRecord]) -> None:
     """Remember requests that were given out before, or by another process: a list may be one, and what followed it."""
     run.transcript.knows_requests = True
     known = set(run.transcript.lists)  # a later request takes the place of an equal one
     for record in records:
         hashes = [bytes.fromhex(text) for text in record.lists]
-        if not known.issuperset(hashes) and record.branch == branch and record.head <= run.fold.head:
+        if not known.issuperset(hashes):
             ending = object() if hashes[1:] else None
             _remember_hashes(run.transcript, hashes, run.log.count_fingerprints(record.head), ending)
 

@@ -24,7 +24,7 @@ from pagein.memory._effects import Append, Call, Flow, Head
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.facts_block import save_final_procedure
-from pagein.memory.operations.ingest import Selection, Transcript, select_new
+from pagein.memory.operations.ingest import Selection, Transcript, has_strange_words, select_new
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
@@ -143,7 +143,11 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
     if not isinstance(items, Transcript):
         return Selection(items)
     if run.log.fingerprints and not run.transcript.knows_requests:
-        yield from Call(lambda runtime: runtime.requests.remember_recent())
+        records = yield from Call(lambda runtime: runtime.requests.remember_recent())
+        if records and has_strange_words(items, run):
+            from pagein.memory.operations.requests import remember_rendered  # noqa: PLC0415 - loads where it is needed
+
+            yield from remember_rendered(run, records)
     return select_new(items, run, whole=whole)
 
 

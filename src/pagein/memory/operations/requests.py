@@ -21,10 +21,11 @@ from pagein.formats.raw_messages import RawRequest, rename_roles
 from pagein.log.base import Entry, Log
 from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
-from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState, SummaryState
+from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, RECENT_REQUESTS, FoldedLog, RunState, SummaryState
 from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.filtered_view import filtered_view
 from pagein.memory.operations.history import expand
+from pagein.memory.operations.ingest import remember_request
 from pagein.memory.operations.load import keep_past, load_past
 from pagein.memory.operations.view import add_ledger, narrow_view
 from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
@@ -72,6 +73,16 @@ def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     problem = "" if is_same_request(request, hashes, record.digest) else (yield from past.problem())
     request["messages"] = rename_roles(request["messages"], record.roles)
     return RenderedRequest(record, view, request, problem)
+
+
+def remember_rendered(run: RunState, records: Sequence[RequestRecord]) -> Flow[None]:
+    """Render the last of these requests again, and remember their messages: a list may be one that the host changed."""
+    last = {record.digest: record for record in records}
+    for record in [*last.values()][-RECENT_REQUESTS:]:
+        view, form = (yield from render_again(run, record)).view, format_named(record.format)
+        raw = RawRequest(form, form.render(view.messages())["messages"])
+        ending = raw.rows[-1] if view.has_ending else None
+        remember_request(run.transcript, raw, run.log.count_fingerprints(record.head), ending)
 
 
 def _counter_of(run: RunState, record: RequestRecord) -> TokenCounter:
