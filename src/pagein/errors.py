@@ -150,9 +150,11 @@ class UnknownHandle(PageinError):
 class UnknownRequest(PageinError):
     """No request of this run is known by the number."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, last: int = 0) -> None:
         self.number = number
-        super().__init__(f"no request {number} of this run is known; requests() lists those there are")
+        super().__init__(
+            f"no request {number} of this run is known; " + (f"the last is {last}" if last else "there is none")
+        )
 
 
 class NothingToUndo(PageinError):

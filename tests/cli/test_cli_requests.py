@@ -66,7 +66,9 @@ def test_watch_prints_a_line_for_each_request(run, sent):
     lines = out.splitlines()
     assert (code, len(lines)) == (0, 2)
     assert "/ 4,000" in lines[1]
+    assert lines[0].endswith("the first")
     assert "as before" in lines[1]
+    assert run("watch", path, "--most", 0)[0] == 1
 
 
 def test_a_run_is_exported_as_one_file(run, sent, tmp_path):

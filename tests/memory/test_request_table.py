@@ -299,7 +299,7 @@ def test_usage_is_noted_by_whichever_way_it_is_reported():
         assert counts == [(50, 3, 40), (45, 4, 30), (45, 4, 30)]
         memory.note_outcome("ok", number=1, usage=usage)
         assert memory.requests()[0].usage.cache_written == 5
-        with pytest.raises(UnknownRequest):
+        with pytest.raises(UnknownRequest, match=r"no request 9 .* the last is 3"):
             memory.request(9)
 
 

@@ -186,6 +186,28 @@ def test_every_view_is_reached_by_keys_alone(page, address):
     page.locator("h1", has_text="Runs").wait_for()
 
 
+def test_long_names_keep_their_ends_and_no_link_leads_behind_the_last_request(browser, tmp_path):
+    names = ["a_project_of_some_name__the-first-task-1", "a_project_of_some_name__the-first-task-2"]
+    for name in names:
+        with AgentMemory.open(tmp_path / "runs.db", session=name, budget=6_000) as memory:
+            memory.record(TaskStep("Go."))
+            memory.to_messages()
+    with serve_inspector(tmp_path / "runs.db") as address, closing(browser.new_page()) as page:
+        page.set_viewport_size({"width": 375, "height": 800})
+        visit(page, address)
+        ends = [(end.inner_text(), end.bounding_box()) for end in page.locator(".name > :last-child").all()]
+        assert sorted(text for text, _ in ends) == sorted(name[-6:] for name in names)
+        bars = [bar.bounding_box() for bar in page.locator(".list .tierbar").all()]
+        assert all(end["x"] + end["width"] <= bar["x"] for (_, end), bar in zip(ends, bars, strict=True))
+        for view in ("request/1", "out/1", "budget/1", "diff/1/1"):
+            visit(page, address, f"/run/{names[0]}/{view}")
+            page.locator("main .steps").wait_for(state="attached")
+            page.locator("main .steps a[rel=next]").wait_for(state="detached")
+        visit(page, address, f"/run/{names[0]}/cost")
+        cells = page.locator(".list .rows [role=cell]").all_inner_texts()
+        assert cells[1] == cells[2], "nothing left, so the whole history costs what was sent"
+
+
 def test_nothing_recorded_is_markup_or_a_command(page, address):
     visit(page, address, "/run/fix%2Fhelper/request/1")
     for number in range(page.locator(".block > button").count()):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from unittest.mock import patch
 
 import pytest
 
@@ -14,6 +15,7 @@ from pagein import AgentMemory
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.events.steps import TaskStep
+from pagein.server import ServerApp, ServerSettings
 from pagein.server.clients import client_process
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import run_agent
@@ -82,6 +84,63 @@ def test_run_says_what_is_missing(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["run", "codex"]) == 1
     assert "there is no codex on the PATH" in capsys.readouterr().err
+
+
+def test_run_uses_no_proxy_that_sends_its_key_elsewhere_or_ignores_an_option(fake_claude, capsys, tmp_path):
+    settings = ServerSettings(str(tmp_path / "runs.db"), {"default": "https://api.openai.com"})
+    with serve_app(ServerApp(settings)) as url:
+        port = url.rpartition(":")[2]
+        assert main(["run", "claude", "--port", port]) == 1
+        assert "forwards to https://api.openai.com, and claude needs" in capsys.readouterr().err
+        assert main(["run", "claude", "--port", port, "--window", "9000"]) == 1
+        assert "--port" in capsys.readouterr().err
+    assert not fake_claude.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--upstream", "http://127.0.0.1:1", "--policy", "nope"), "no policy 'nope'"),
+        (
+            ("--upstream", "http://127.0.0.1:1", "--upstream", "http://127.0.0.1:2"),
+            "two upstreams are called 'default'",
+        ),
+    ],
+    ids=["policy", "upstream"],
+)
+def test_what_would_fail_at_each_request_fails_at_the_start(options, why, capsys, tmp_path):
+    with patch("pagein.server.run.run_server", side_effect=AssertionError("it was served")):
+        assert main(["serve", str(tmp_path / "runs.db"), "--port", "0", *options]) == 1
+    assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["mcp", "run"])
+def test_a_signal_ends_a_command_and_its_agent(command, tmp_path):
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\necho $$\nexec sleep 60\n")
+    program.chmod(0o755)
+    store, by_command = str(tmp_path / "runs.db"), {"mcp": signal.SIGINT, "run": signal.SIGTERM}
+    arguments = {"mcp": ["mcp", store], "run": ["run", "claude", "--port", "1", "--store", store]}[command]
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "pagein", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        if command == "mcp":
+            hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+            line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+            process.stdin.write(json.dumps(line).encode() + b"\n")
+            process.stdin.flush()
+        first = process.stdout.readline()
+        process.send_signal(by_command[command])
+        assert process.wait(30) == (-signal.SIGINT if command == "mcp" else 128 + signal.SIGTERM)
+        if command == "run":
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(first), 0)
 
 
 def test_each_client_is_told_by_its_own_environment_and_arguments():

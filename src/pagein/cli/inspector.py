@@ -76,13 +76,16 @@ def watch(
       pagein watch run.db
       pagein watch runs.db --session web-app
     """
+    if most is not None and most < 1:
+        raise ConfigurationError(f"--most is a number of requests, 1 or more, not {most}")
     name = _stores.find_session(db, session, tenant)
     number, shown = 0, 0
     with closing(open_data(db, tenant)) as data:
         while most is None or shown < most:
             for row in data.requests(name, number)["requests"][: None if most is None else most - shown]:
                 number, shown = row["number"], shown + 1
-                _output.console().print(_request_line(row))
+                is_cut = sys.stdout.isatty()  # a request is one line, whole where no terminal breaks it
+                _output.console().print(_request_line(row), no_wrap=is_cut, overflow="ellipsis", soft_wrap=not is_cut)
             if most is None or shown < most:
                 time.sleep(WATCH_SECONDS)
     return 0
@@ -94,7 +97,7 @@ def _request_line(row: dict[str, Any]) -> Text:
     line = Text(f"{row['number']:>5}  {row['tokens']:>9,} / {row['limit']:,}  ")
     line.append("#" * full, "green" if full < BAR_CELLS * 0.9 else "yellow").append("." * (BAR_CELLS - full), "dim")
     share = 100 * row["prefix"] // max(1, row["tokens"])
-    why = f"{row['broke']}: {row['why']}" if row["broke"] else "goes on"
+    why = f"{row['broke']}: {row['why']}" if row["broke"] else "goes on" if row["number"] > 1 else "the first"
     line.append(f"  {share:>3} % as before  ").append(_output.strip_control(why), "dim")
     return line.append(f"  {_output.strip_control(row['outcome'])}" if row["outcome"] else "")
 

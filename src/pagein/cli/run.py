@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from cyclopts import Parameter
 
@@ -58,7 +59,9 @@ def _proxy(
     client: Client, store: str | None, port: int, upstream: list[str] | None, window: int | None, config: Path | None
 ) -> Iterator[str]:
     """The address of the proxy that is running, or of one of our own."""
-    if _is_running(port):
+    running = _running_upstreams(port)
+    if running is not None:
+        _check_running(client, port, running, has_options=any((store, upstream, window, config)))
         yield f"http://127.0.0.1:{port}"
         return
     addresses = upstream or [f"{name}={url}" for name, url in UPSTREAMS[client].items()]
@@ -73,15 +76,30 @@ def _proxy(
         yield url
 
 
-def _is_running(port: int) -> bool:
+def _running_upstreams(port: int) -> Mapping[str, str] | None:
+    """The upstreams of the proxy that runs on a port; None for no proxy."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/livez")
-        return connection.getresponse().getheader("x-pagein") is not None
-    except (OSError, http.client.HTTPException):
-        return False
+        answer = connection.getresponse()
+        found = answer.getheader("x-pagein-upstreams", "{}") if answer.getheader("x-pagein") else "null"
+        return cast("Mapping[str, str] | None", json.loads(found))
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
     finally:
         connection.close()
+
+
+def _check_running(client: Client, port: int, running: Mapping[str, str], *, has_options: bool) -> None:
+    """Raise ConfigurationError for a proxy that would send the agent's key elsewhere, or that cannot take the options."""
+    cure = "give another --port, and a proxy is started for this agent"
+    if has_options:
+        raise ConfigurationError(f"a proxy runs on port {port}, and has its own store and settings: {cure}")
+    providers = {url for urls in UPSTREAMS.values() for url in urls.values()}
+    for name, url in UPSTREAMS[client].items():
+        found = next(iter(running.values()), url) if name == "default" else running.get(name, "nowhere")
+        if found == "nowhere" or found in providers - {url}:
+            raise ConfigurationError(f"the proxy on port {port} forwards to {found}, and {client} needs {url}: {cure}")
 
 
 def _default_store() -> str:
@@ -92,16 +110,20 @@ def _default_store() -> str:
 
 
 def _wait_for(command: list[str], environment: dict[str, str]) -> int:
-    """Run the agent on this terminal, and return its exit code; Ctrl-C is for the agent."""
+    """Run the agent on this terminal, and return its exit code; Ctrl-C is for the agent, and SIGTERM ends it first."""
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended = signal.getsignal(signal.SIGTERM)
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=_default_interrupts)  # noqa: S603, PLW1509 - the user's own
-        return child.wait()
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        code = child.wait()
+        return code if code >= 0 else 128 - code  # as a shell tells of a signal
     except OSError as error:
         _output.print_error(f"{command[0]} did not start: {error.strerror or error}")
         return 1
     finally:
         signal.signal(signal.SIGINT, previous)
+        signal.signal(signal.SIGTERM, ended)
 
 
 def _default_interrupts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -93,8 +94,8 @@ def serve(
     def announce(port: int) -> None:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         _output.print_text(f"serving {_stores.display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
-        for name, target in settings.upstreams.items():
-            _output.print_text(f"  {address}{'' if name == 'default' else f'/{name}'} -> {target}")
+        for number, (name, target) in enumerate(settings.upstreams.items()):
+            _output.print_text(f"  {address}{f'/{name}' if number else ''} -> {target}")
         _output.print_text(f"  for example: ANTHROPIC_BASE_URL={address} or OPENAI_BASE_URL={address}/v1")
         sys.stdout.flush()
 
@@ -130,6 +131,8 @@ def mcp(
     options |= {} if user is None else {"user": user}
     served = McpSettings(db, option_or_setting(settings, "tenant", tenant), run or "", options)
     check_store(db, served.tenant)
+    # A thread waits for the client's next line, and no exception ends that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(serve_stdio(served))
     return 0
 
@@ -225,10 +228,10 @@ def server_settings(
 def make_app(settings: ServerSettings) -> ServerApp:
     """The app of a server. Raises ConfigurationError without the extra."""
     try:
-        from pagein.server.app import ServerApp  # noqa: PLC0415 - needs the extra serve
+        from pagein.server.app import ServerApp, check_settings  # noqa: PLC0415 - needs the extra serve
     except ImportError as error:
         raise ConfigurationError(f"pagein serve needs {error.name}: pip install 'pagein[serve]'") from None
-    check_store(settings.store, settings.tenant)
+    check_settings(settings)
     return ServerApp(settings)
 
 
@@ -236,8 +239,10 @@ def _parse_upstreams(addresses: list[str] | None) -> dict[str, str]:
     upstreams: dict[str, str] = {}
     for address in addresses or ():
         name, equals, url = address.partition("=")
-        is_named = bool(equals) and "/" not in name
-        upstreams[name if is_named else "default"] = url if is_named else address
+        name, url = (name, url) if equals and "/" not in name else ("default", address)
+        if name in upstreams:
+            raise ConfigurationError(f"two upstreams are called {name!r}: give NAME=ADDRESS for all but one")
+        upstreams[name] = url
     return upstreams
 
 

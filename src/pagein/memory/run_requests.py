@@ -292,7 +292,7 @@ class RunRequests:
             number = self.last.number if self.last is not None and self.last.number else self.table.last()
         record = next(iter(self._read_records(number - 1, 1)), None) if number > 0 else None
         if record is None or record.number != number:
-            raise UnknownRequest(number)
+            raise UnknownRequest(number, self.table.last())
         return record
 
     def _read_records(self, after: int, limit: int | None) -> tuple[requests.RequestRecord, ...]:

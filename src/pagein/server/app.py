@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +14,7 @@ import httpx2
 from pagein._common.version import __version__
 from pagein.backends.open import check_store
 from pagein.errors import PageinError
+from pagein.memory.agent_memory import AgentMemory
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
 from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, header_map, send_answer, send_json
@@ -25,12 +27,21 @@ from pagein.server.runs import Runs
 from pagein.server.settings import LOOPBACK, ServerSettings, foreign_part, hash_key, tenant_of_credential
 from pagein.server.wire import COUNTING, PROTOCOLS, RESPONSES, error_body
 
-KEY_HEADER = "x-pagein-key"
+KEY_HEADER, UPSTREAMS_HEADER = "x-pagein-key", "x-pagein-upstreams"
 
 STORE_SECONDS = 30.0
 """Seconds to wait for a busy store: SQLite lets writers wait in no order, and here there may be a hundred runs."""
 
 logger = logging.getLogger("pagein.server")
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Read from the store, and open a memory with the options: else each request would fail, and pass unchanged.
+
+    Raises PageinError.
+    """
+    check_store(settings.store, settings.tenant)
+    AgentMemory.open(":memory:", **settings.options).close()
 
 
 @dataclass(slots=True)
@@ -82,7 +93,7 @@ class ServerApp:
     async def running(self) -> AsyncIterator[None]:
         """Have the parts of the server while the context is open. Raises PageinError for a store that cannot be opened."""
         settings, limits = self.settings, self.settings.limits
-        check_store(settings.store, settings.tenant)
+        check_settings(settings)
         windows = WindowTable(settings.window)
         options = {"timeout": STORE_SECONDS, **settings.options}
         pool = MemoryPool(settings.store, options, most=limits.memories, most_bytes=limits.memory_bytes)
@@ -175,6 +186,8 @@ class ServerApp:
         if path == "/metrics":
             await send_answer(send, 200, plain, self.metrics.render().encode())
         elif path == "/livez":
+            if self.settings.host in LOOPBACK:  # for pagein run, which may use this server
+                plain.append((UPSTREAMS_HEADER.encode(), json.dumps(dict(self.settings.upstreams)).encode()))
             await send_answer(send, 200, plain, b"ok\n")
         else:
             problem = self._find_problem()

@@ -58,10 +58,10 @@ const View = ({ place, version, last }) => {
     case "timeline": return html`<${TimelineView} run=${place.run} version=${version} />`;
     case "cost": return html`<${CostView} run=${place.run} version=${version} />`;
     case "step": return html`<${StepView} run=${place.run} handle=${place.handle} version=${version} />`;
-    case "request": return number ? html`<${RequestView} run=${place.run} number=${number} />` : html`<p class="dim">No request yet.</p>`;
-    case "diff": return html`<${DiffView} run=${place.run} before=${place.before} number=${place.number} />`;
-    case "out": return number ? html`<${OutView} run=${place.run} number=${number} />` : html`<p class="dim">No request yet.</p>`;
-    case "budget": return number ? html`<${BudgetView} run=${place.run} number=${number} />` : html`<p class="dim">No request yet.</p>`;
+    case "request": return number ? html`<${RequestView} run=${place.run} number=${number} last=${last} />` : html`<p class="dim">No request yet.</p>`;
+    case "diff": return html`<${DiffView} run=${place.run} before=${place.before} number=${place.number} last=${last} />`;
+    case "out": return number ? html`<${OutView} run=${place.run} number=${number} last=${last} />` : html`<p class="dim">No request yet.</p>`;
+    case "budget": return number ? html`<${BudgetView} run=${place.run} number=${number} last=${last} />` : html`<p class="dim">No request yet.</p>`;
     default: return html`<p class="problem" role="alert">There is no such view.</p>`;
   }
 };

@@ -30,6 +30,13 @@ export const visible = (text) =>
     return code < 32 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   });
 
+/** A name of which the end stays where it does not fit: many runs begin alike. */
+export const Name = ({ text }) => {
+  const letters = [...visible(text)];
+  const end = letters.length > 12 ? letters.splice(-6).join("") : "";
+  return html`<span class="name" title=${visible(text)}><span>${letters.join("")}</span><span>${end}</span></span>`;
+};
+
 export const Recorded = ({ text, characters, whole, label }) => {
   const cut = characters !== undefined && characters > text.length;
   return html`<div class="recorded">

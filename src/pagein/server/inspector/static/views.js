@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "./vendor/hooks.js";
 import { exported, exportAddress, getRequests, go, href, rawAddress, runPath, textAddress } from "./api.js";
 import { Sums, Timeline } from "./charts.js";
 import {
-  Facts, Legend, Link, List, Loaded, Recorded, Tier, TierBar, ago, byGroup, clock, count, firstLine, html, percent,
+  Facts, Legend, Link, List, Loaded, Name, Recorded, Tier, TierBar, ago, byGroup, clock, count, firstLine, html, percent,
   useData, visible,
 } from "./ui.js";
 
@@ -65,7 +65,7 @@ export const Runs = ({ version }) => {
           ]}
           render=${(row) => [
             html`<span style=${{ paddingInlineStart: `${row.depth * 1.1}rem` }}
-              ><${Link} to=${href("run", row.run)} title=${visible(row.run)}>${row.depth ? "└ " : ""}${visible(row.label)}<//></span
+              ><${Link} to=${href("run", row.run)} title=${visible(row.run)}><${Name} text=${(row.depth ? "└ " : "") + row.label} /><//></span
             >`,
             row.problem
               ? html`<span class="problem">${visible(row.problem)}</span>`
@@ -227,13 +227,13 @@ const Block = ({ run, block, reasons }) => {
 
 const MAX_BLOCKS = 120;
 
-export const RequestView = ({ run, number, version }) => {
+export const RequestView = ({ run, number, last, version }) => {
   const data = useData(runPath(run, "requests", number), 0);
   const [all, setAll] = useState(false);
   useEffect(() => setAll(false), [run, number]);
   return html`<header class="title">
       <h1>What the model saw in request ${number}</h1>
-      <${Steps} run=${run} number=${number} view="request" />
+      <${Steps} run=${run} number=${number} last=${last} view="request" />
     </header>
     <${Loaded} data=${data}>${(value) => {
       const { record, blocks, rest, out } = value;
@@ -274,20 +274,20 @@ export const RequestView = ({ run, number, version }) => {
 
 const SIGNS = { came: "+", left: "−", changed: "~" };
 
-export const DiffView = ({ run, before, number }) => {
+export const DiffView = ({ run, before, number, last }) => {
   const data = useData(runPath(run, "requests", number, "diff", before));
   const [chosen, setChosen] = useState(0);
   return html`<header class="title">
       <h1>What changed from request ${before} to ${number}</h1>
       <nav class="steps" aria-label="Differences before and after">
         ${before > 1 && html`<${Link} to=${href("run", run, "diff", before - 1, before)} rel="prev">← ${before - 1}–${before}<//>`}
-        <${Link} to=${href("run", run, "diff", number, number + 1)} rel="next">${number}–${number + 1} →<//>
+        ${(!last || number < last) && html`<${Link} to=${href("run", run, "diff", number, number + 1)} rel="next">${number}–${number + 1} →<//>`}
       </nav>
     </header>
     <${Loaded} data=${data}>${(value) => {
       const { after, changes } = value;
       const sum = (what) => changes.filter((row) => row.what === what).reduce((total, row) => total + row.delta, 0);
-      const lost = value.before.tokens - value.shared;
+      const lost = Math.max(0, value.before.tokens - (value.before.tiers.request || 0) - value.shared);
       return html`${value.problem && html`<${Proof} problem=${value.problem} />`}
         <${Facts}
           pairs=${[
@@ -344,13 +344,13 @@ export const StepView = ({ run, handle, version }) => {
 
 // Out of view
 
-export const OutView = ({ run, number }) => {
+export const OutView = ({ run, number, last }) => {
   const data = useData(runPath(run, "requests", number));
   const [chosen, setChosen] = useState(0);
   const [query, setQuery] = useState("");
   return html`<header class="title">
       <h1>What is out of request ${number}, and where it is</h1>
-      <${Steps} run=${run} number=${number} view="out" />
+      <${Steps} run=${run} number=${number} last=${last} view="out" />
     </header>
     ${!exported &&
     html`<form class="find" role="search" aria-label="This run" onSubmit=${(event) => { event.preventDefault(); go(href("search") + `?q=${encodeURIComponent(query)}&run=${encodeURIComponent(run)}`); }}>
@@ -378,12 +378,12 @@ export const OutView = ({ run, number }) => {
 
 // Budget
 
-export const BudgetView = ({ run, number }) => {
+export const BudgetView = ({ run, number, last }) => {
   const data = useData(runPath(run, "requests", number));
   const [chosen, setChosen] = useState(0);
   return html`<header class="title">
       <h1>Where the budget of request ${number} went</h1>
-      <${Steps} run=${run} number=${number} view="budget" />
+      <${Steps} run=${run} number=${number} last=${last} view="budget" />
     </header>
     <${Loaded} data=${data}>${({ record, blocks, tools }) => {
       const sums = byGroup(record.tiers);
@@ -444,13 +444,16 @@ const running = (values) => {
   return values.map((value) => (sum += value));
 };
 
+/** The tokens of a request with the whole history in it. */
+const wholeHistory = (row) => Math.max((row.held || 0) + (row.tiers.request || 0), row.tokens);
+
 export const CostView = ({ run, version }) => {
   const data = useRequests(run, version);
   const priced = useData(runPath(run, "cost"), version);
   const [chosen, setChosen] = useState(null);
   const sums = useMemo(() => {
     const rows = data.value ? data.value.requests : [];
-    return { sent: running(rows.map((row) => row.tokens)), held: running(rows.map((row) => Math.max(row.held || 0, row.tokens))) };
+    return { sent: running(rows.map((row) => row.tokens)), held: running(rows.map(wholeHistory)) };
   }, [data.value]);
   return html`<h1>What it cost, and what it saved</h1>
     <${Loaded} data=${data}>${(value) => {
@@ -472,7 +475,7 @@ export const CostView = ({ run, version }) => {
         />
         <${Loaded} data=${priced}>${({ cost }) => html`<${Facts}
           pairs=${[
-            ["price", count(cost.total), `in tokens of input; with everything in them ${count(cost.price_whole)}`],
+            ["price", count(cost.total), `in tokens of input; the whole history each time: ${count(cost.price_whole)}`],
             cost.writers.length && ["of it the requests", count(cost.price)],
             ...cost.writers.map((by) => [`of it ${by.purpose}`, count(by.price), `${count(by.input)} tokens read by a model, ${count(by.output)} written`]),
           ]}
@@ -493,7 +496,7 @@ export const CostView = ({ run, version }) => {
           ]}
           render=${(row) => [
             html`<${Link} to=${href("run", run, "request", row.number)}>${row.number}<//>`,
-            count(row.tokens), count(row.held), count(Math.max(0, (row.held || 0) - row.tokens)),
+            count(row.tokens), count(wholeHistory(row)), count(wholeHistory(row) - row.tokens),
             count(row.prefix), count(row.tokens - row.prefix),
             row.usage ? count(row.usage.cache_read) : "–", row.usage ? count(row.usage.cache_written) : "–",
           ]}
@@ -531,7 +534,7 @@ export const SearchView = ({ query, run, from, position }) => {
           { name: "why", width: "minmax(6rem, 1.4fr)", class: "wide" },
         ]}
         render=${(hit) => [
-          visible(hit.run),
+          html`<${Name} text=${hit.run} />`,
           html`<${Link} to=${href("run", hit.run, "step", hit.handle)}>${hit.handle}<//>`,
           hit.role,
           firstLine(hit.text),
