@@ -24,9 +24,9 @@ from pagein.context.ledger.statements import find_statements
 HERE = Path(__file__).parent
 WEIGHTS = Path(pagein.context.ledger.__file__).with_name("likelihood.json")
 FOLDS = 10
-MIN_COUNT = 2
+MIN_COUNT = 3
 """Sentences that a feature must be in."""
-MIN_WEIGHT = 0.3
+MIN_WEIGHT = 0.1
 """Weight below which a feature is left out of the package."""
 
 

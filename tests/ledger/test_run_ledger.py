@@ -301,6 +301,15 @@ def test_of_guesses_the_likeliest_is_shown_not_the_shortest():
     assert show(ledger, tokens=60) == ["s1 Priya signs off the designs of the whole west wing."]
 
 
+def test_what_lifts_one_rule_leaves_another_that_shares_a_word():
+    ledger = fold(
+        "For quotes we round up to the next five euros.",
+        "We're doing the long tables, that's agreed.",
+        "Scrap the long tables, rounds of ten it is.",
+    )
+    assert show(ledger)[0] == "s1 For quotes we round up to the next five euros."
+
+
 def test_the_likelihood_of_a_conclusion_counts_where_its_reason_is_a_story():
     ledger = fold("The service is on port 5433.", "I had a clash, so it's port 9200 now.")
     assert show(ledger) == ["s2 I had a clash, so it's port 9200 now. (replaces s1)"]

@@ -325,6 +325,8 @@ def test_a_clause_that_binds_counts_where_another_tells_of_the_past(text):
     [
         "You must not mow the verge that was sown less than 30 days ago.",
         "I'd like the whole crew through the ladder course by the last Friday of March.",
+        "I must have the keys in my hands by Monday noon.",
+        "The song sheet is what counts when two lists disagree.",
     ],
 )
 def test_an_order_may_name_the_past(text):
@@ -356,6 +358,12 @@ def test_a_wish_that_stands_may_be_put_as_a_question(text):
 )
 def test_a_question_that_asks_for_something_once_binds_nobody(text):
     assert find_statements(text, "user") == ()
+
+
+def test_a_safety_rule_that_names_who_said_it_is_no_guess():
+    [statement] = find_statements("My doctor said I should never take ibuprofen.", "user")
+    assert statement.is_safety
+    assert statement.likelihood == 1
 
 
 def test_a_story_binds_nobody_whatever_values_it_has():

@@ -176,7 +176,7 @@ class RevisionFinder:
         if self._is_apart(new, old) or {*new.subject}.isdisjoint(old.subject):
             return 0.0
         nearness = self._nearness(_whole_subject(new), _whole_subject(old))
-        return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
+        return 1.5 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
 
     def _revising_evidence(
         self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
