@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import ExitStack, suppress
 
 import anthropic
 import httpx2
@@ -12,7 +13,7 @@ import openai
 import pytest
 import zstandard
 
-from pagein.server import Limits, ServerApp, ServerSettings
+from pagein.server import Limits, ServerApp, ServerSettings, run
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
@@ -400,3 +401,27 @@ def test_an_answer_is_recorded_where_the_table_of_requests_is_busy(stack, monkey
     assert made.count("answers", "recorded") == 1
     with made.memory("run") as memory:
         assert len(memory.steps) == 2
+
+
+def test_a_server_that_ends_closes_the_connection_of_a_client_that_reads_nothing(monkeypatch):
+    monkeypatch.setattr(run, "_THREAD_DRAIN_SECONDS", 0)
+    sending = threading.Event()
+
+    async def answer(scope, receive, send):
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            sending.set()
+            await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+    with ExitStack() as ends:
+        server = ends.enter_context(ExitStack())
+        url = server.enter_context(run.serve_in_thread(answer))
+        client = ends.enter_context(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60))
+        client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert sending.wait(60)
+        server.close()
+        received = 0
+        with suppress(ConnectionResetError):
+            while part := client.recv(1_000_000):
+                received += len(part)
+        assert 0 < received < 50_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import signal
@@ -46,7 +47,7 @@ def serve_in_thread(app: Any) -> Iterator[str]:
     Raises RuntimeError where the app does not start.
     """
     config, listener = _listen(app, LOOPBACK[0], 0, _THREAD_DRAIN_SECONDS)
-    server = uvicorn.Server(config)
+    server = _ClosingServer(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="pagein-server")
     thread.start()
     deadline = time.monotonic() + START_SECONDS
@@ -84,7 +85,17 @@ def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:
     raise ConfigurationError(f"port {port} of {host} cannot be used: {why}; {cure}")
 
 
-class Server(uvicorn.Server):
+class _ClosingServer(uvicorn.Server):
+    """A server that closes its connections when it ends: uvicorn leaves those open that do not read what they were sent."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in self.server_state.connections:
+            connection.transport.abort()
+        await asyncio.sleep(0)  # a transport closes its socket in the next turn of the loop
+
+
+class Server(_ClosingServer):
     """A server that SIGINT and SIGTERM end, and that does not raise them again: to be ended so is no failure."""
 
     @contextmanager
