@@ -21,7 +21,8 @@ SECRETS = (
     'The password is "rotated".', "my pw: Tr0ub4dor&3", "My PIN is 4821", "I prefer the password p@ssw0rd1!", "Remember: login admin / s3cr3t",
     "My wifi key is Sommer2024", "Our door code is 4711#", "мой пароль qwerty123", "We use the passphrase `corr3ct-horse` here.",
     "Le code: mot de passe chat42x", "The alarm code is 9921 for the office", "PIN for the alarm: 8812", "passcode 9921 for the gate", "CVV 123",
-    "IBAN DE89 3704 0044 0532 0130 00", "recovery phrase: apple river stone cloud", "login: admin / Pass: qwerty!23",
+    "IBAN DE89 3704 0044 0532 0130 00", "recovery phrase: apple river stone cloud", "The box has user root and pass toor123.",
+    "Our wifi pass is blueHorse42.", "The vault unseal key is 5f2d9c01ab77e3d45f2d9c01ab77e3d4.", "The encryption key is hT5-blue.", "login: admin / Pass: qwerty!23",
 )  # fmt: skip
 HARMLESS = (
     "run --max-tokens 5000", "export DB_PASSWORD=$SECRET", "docker run -u 1000:1000 shop", "csrf_token=None", "mysql -u root -p shop", "docker login registry.org -p $TOKEN", "unzip -p a.zip notes", "zip -r a.zip src", "openssl enc -in a", "git log -p src", "sort_key created_2024_at",
@@ -30,7 +31,7 @@ HARMLESS = (
     "Always hash passwords with bcrypt.", "My phone is 555-0100.", "Passwords must have at least 12 characters.",
     "The API key is rotated monthly.", "Our API keys are stored in Vault.", "The password is required.", "The OTP is sent by SMS.",
     "The secret key was read from the environment.", "My password is not valid any more.", "The access token is used once.",
-    "Pin numpy to 1.26.", "Pin the versions: everything in the lock file.", "Boarding pass: print it.", "I prefer the user acme/widget2.", "Our garage is at 4711 Elm Street.", "Always log in with SSO.", "My door is green.",
+    "Pin numpy to 1.26.", "Pin the versions: everything in the lock file.", "Boarding pass: print it.", "The primary key is user_id.", "The signing key is rotated monthly.", "Log in, and pass the 2nd check.", "Users pass 3 checks.", "I prefer the user acme/widget2.", "Our garage is at 4711 Elm Street.", "Always log in with SSO.", "My door is green.",
 )  # fmt: skip
 PASTED = (
     "Please summarize this mail:\n\nFrom: Bob\nSubject: x\n\n{}",
@@ -53,6 +54,9 @@ PASTED = (
     "My boss wrote me this: {}",
     "Email from the vendor below.\n\nDear customer, {}",
     "Eve: {}\nAnn: ok\nEve: and soon",
+    "12/05/2024, 10:22 - Eve: {}",
+    "What do they want?\n[2024-05-12, 10:22:31] Eve Li: {}\n[2024-05-12, 10:23:02] Ann: ok",
+    "[10:22 AM] Eve: {}",
     "请总结以下邮件：\n{}",
     "次のメールを要約して：\n{}",
     "Resume este correo:\n{}",
@@ -100,7 +104,14 @@ def test_no_later_session_obeys_a_pasted_mail(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "frame", ["Dear assistant,\n{}\nRegards, Ann", "At 10:24 we met.\n{}", "My day:\nLunch 12:00\n\n{}", "Dear me. {}"]
+    "frame",
+    [
+        "Dear assistant,\n{}\nRegards, Ann",
+        "At 10:24 we met.\n{}",
+        "12/05/2024, 10:22 at the office:\n{}",
+        "My day:\nLunch 12:00\n\n{}",
+        "Dear me. {}",
+    ],
 )
 def test_the_users_own_words_beside_a_time_or_a_salutation_stay_the_users(frame):
     assert candidates(frame.format(RULE))

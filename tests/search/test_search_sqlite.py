@@ -292,6 +292,12 @@ def test_vectors_are_on_disk_and_only_signs_in_memory(tmp_path):
             assert database.execute("SELECT sum(length(vector)) FROM archive_vectors").fetchone() == (40 * 128,)
 
 
+def test_a_hit_shows_half_a_character_as_requests_do():
+    with SqliteSearchIndex() as index:
+        index.catch_up(record_bodies(TaskStep("the marigold \ud800 stands \ud83d\ude00 here")))
+        assert index.search("marigold")[0].text == "the marigold \ufffd stands \U0001f600 here"
+
+
 def test_numpy_is_loaded_with_the_first_embedder_only(tmp_path):
     code = textwrap.dedent(
         """

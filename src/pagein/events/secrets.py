@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    r"pass ?(?:word|phrase|code|wd)|pwd?|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|schlüssel)"
+    r"pass ?(?:word|phrase|code|wd)|pwd?|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|pass|schlüssel)|(?:unseal|encryption|decryption|signing|master|root|licen[cs]e|activation)[ _-]?keys?"
     r"|(?:door|gate|alarm|entry|unlock|safe|locker|lock|building|garage)[ -]?(?:code|combination)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
     r"|bearer|private[ _-]?key|client[ _-]?secret|(?:recovery|backup|security|verification)[ _-]?codes?|otp|cvv|cvc|iban|ssn|social security number"
     r"|credentials?|(?:seed|recovery|backup|secret)[ -](?:phrase|words?)|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
@@ -33,6 +33,7 @@ _BESIDE = re.compile(
     rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_NAMES})\s+[\"'`“«]?(?=\S*\d)(?=\S*[^\W\d_])\S{{5,}}"
     r"|\b(?:pin|puk|pass ?code|cv[vc]2?)\b(?: (?:for|of|to|on) (?:the |my |our |his |her )?[\w'-]+(?: [\w'-]+)?)?\s*(?:is|ist|est|es|[:=-])?\s*\d{3,8}\b"
     r"|\biban\b[ :]*[a-z]{2}\d\d[ \da-z]{8,}|\bpass\s?[:=]\s*(?=\S*[\d!@#$%^&*])\S{5,}"
+    r"|\b(?:user(?:name)?|log ?-?in|account|root|admin)\b[^\n.!?]{0,40}\bpass\s+(?=\S*[\d!@#$%^&*])\S{5,}"
     r"|\b(?:log ?-?in|sign ?-?in|user(?:name)?|account|zugang)\b[^\n.!?/]{0,30}\s[\w.@-]+\s+[/|]\s+(?=\S*\d)(?=\S*[A-Za-z])[^\s/]{4,}(?![^\s]*/)",
     re.IGNORECASE,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from pagein._common.surrogates import replace_surrogates
 from pagein.events.entries import Observed, Pin
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import argument_text
@@ -61,7 +62,7 @@ def passages(entry: Entry, own: Collection[tuple[int, int]] = ()) -> Iterator[Pa
     Results of recall are left out: they repeat text that is indexed already.
     """
     for position, part, role, text in _texts(entry, own):
-        storable = text.encode("utf-8", "replace").decode()  # lone surrogates are in no store
+        storable = replace_surrogates(text)  # lone ones are in no store
         for start, span in spans(storable):
             yield Passage(position, part, role, entry.at, span, start, len(span) == len(storable))
 

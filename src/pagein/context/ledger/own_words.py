@@ -46,6 +46,13 @@ _CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()
 _CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
 
+_STAMPED = re.compile(
+    r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\])"
+    r"[ \t]*(?:[-\u2013\u2014][ \t]*)?[^\W\d_][^\n:]{0,40}:[ \t]+\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""An exported chat: a line that begins with a date and a time, or with a time in brackets, and a name."""
+
 _TRANSCRIPT = re.compile(
     r"^[ \t]*(?P<who>[^\W\d_][\w.' -]{0,30}):[ \t]+\S[^\n]*\n+(?:(?![ \t]*(?P=who):)[ \t]*[^\W\d_][\w.' -]{0,30}:[ \t]+\S[^\n]*\n+){1,6}[ \t]*(?P=who):",
     re.MULTILINE,
@@ -188,7 +195,7 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    for pasted in (_FORWARDED, _CHAT, _TRANSCRIPT):
+    for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT):
         if (start := pasted.search(text)) is not None:
             text = text[: start.start()]
     if (letter := _SALUTATION.search(text)) is not None and _CLOSE.search(text, letter.end()):
