@@ -64,7 +64,7 @@ export const Runs = ({ version }) => {
             { name: "last", width: "minmax(4.5rem, .8fr)", class: "number" },
           ]}
           render=${(row) => [
-            html`<span style=${{ paddingInlineStart: `${row.depth * 1.1}rem` }}
+            html`<span style=${{ display: "block", paddingInlineStart: `${row.depth * 1.1}rem` }}
               ><${Link} to=${href("run", row.run)} title=${visible(row.run)}><${Name} text=${(row.depth ? "└ " : "") + row.label} /><//></span
             >`,
             row.problem
