@@ -178,6 +178,27 @@ def test_equal_items_get_ids_of_their_own():
     assert render("openai-responses", *messages[:3]) == rows[:4], "a longer request keeps the ids"
 
 
+@pytest.mark.parametrize("encrypted", [{}, {"encrypted_content": "gAAAA"}])
+def test_no_item_has_the_id_of_another(encrypted):
+    user = {"role": "user", "content": "Go."}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], **encrypted}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": "Hi", "status": "completed"}
+    search = {"type": "web_search_call", "id": "ws_1", **IDLESS["web_search_call"]}
+    rows, form = [user, thought, search, said] * 2 + [user], format_named("openai-responses")
+    assert len([problem for problem in form.problems(rows) if "used twice" in problem]) == 3
+    rendered = render("openai-responses", *items_to_messages(form.parse(rows)))
+    assert rendered[:5] == rows[:5]
+    assert [row.get("type") for row in rendered[5:]] == [
+        *["reasoning"] * len(encrypted),
+        "web_search_call",
+        "message",
+        None,
+    ]
+    ids = [row["id"] for row in rendered if "id" in row]
+    assert len(ids) == len(set(ids))
+    assert form.problems(rendered) == ()
+
+
 # -- images
 
 

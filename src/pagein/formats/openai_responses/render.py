@@ -50,15 +50,21 @@ def render_items(messages: Iterable[Message]) -> list[Row]:
 
 
 def _with_item_ids(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the items with an id where one is needed. A longer request keeps the ids of a shorter one."""
+    """Yield the items with an id where one is needed, and no id twice. A longer request keeps the ids of a shorter one.
+
+    Reasoning that has nothing but the id of an earlier item is left out.
+    """
     used: set[str] = set()
     for row in rows:
-        prefix = rules.ID_PREFIXES.get(str(row.get("type")))
-        own = rules.item_id(row)
+        is_repeated = rules.item_id(row) in used
+        item = {key: value for key, value in row.items() if key != "id"} if is_repeated else row
+        if _is_lost_reasoning(item):
+            continue
+        prefix, own = rules.ID_PREFIXES.get(str(item.get("type"))), rules.item_id(item)
         if prefix and not own:
-            own = _derived_id(prefix, row, used)
-        used.add(own)
-        yield {**row, "id": own} if prefix else row
+            own = _derived_id(prefix, item, used)
+        used |= {own} - rules.NO_IDS
+        yield {**item, "id": own} if prefix else item
 
 
 def _derived_id(prefix: str, row: Row, used: set[str]) -> str:

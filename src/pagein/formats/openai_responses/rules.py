@@ -4,8 +4,8 @@ Order and pairing are checked as strictly as for chat completions: the user begi
 answered once, directly after the items of its turn. Items of unknown types are not checked.
 
 ``ID_PREFIXES`` names the items that the SDK's request types require an id of (``response_input_item_param``); without it
-the API answers "Missing required parameter: 'input[3].id'". Ids that come twice are not checked: SDKs that keep a history
-of their own make ids that all are equal.
+the API answers "Missing required parameter: 'input[3].id'". An id that comes twice is "Duplicate item found with id"
+(earendil-works/pi#5149).
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
 ROLES = ("system", "developer", "user", "assistant")
 NAME_MAX_CHARS = 64
 ID_MAX_CHARS = 64
+
+NO_IDS = {"", "__fake_id__"}
+"""What stands for no id: the Agents SDK writes the second for models of other APIs, and takes it out before it sends."""
 
 ANSWER_TYPES: Mapping[str, str] = {
     "function_call": "function_call_output",
@@ -184,9 +187,14 @@ def item_id(row: dict[str, Any]) -> str:
 
 
 def _id_problems(rows: list[dict[str, Any]]) -> Iterator[str]:
+    used: set[str] = set()
     for index, row in enumerate(rows):
-        if str(row.get("type")) in ID_PREFIXES and not item_id(row):
+        own = item_id(row)
+        if str(row.get("type")) in ID_PREFIXES and not own:
             yield f"input[{index}].id: missing, and a {row['type']} needs one"
+        elif own in used:
+            yield f"input[{index}].id: {own!r} is used twice"
+        used |= {own} - NO_IDS
 
 
 def _item_problems(row: dict[str, Any]) -> Iterator[str]:

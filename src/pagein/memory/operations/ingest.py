@@ -20,7 +20,16 @@ from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskS
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
-from pagein.memory.operations.lineage import Alignment, Chain, Return, align, find_return
+from pagein.memory.operations.lineage import (
+    MAX_JOINED,
+    Alignment,
+    Chain,
+    Return,
+    align,
+    find_return,
+    first_tasks,
+    match_joined,
+)
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
@@ -142,7 +151,7 @@ class _ListReader:
             selection = self._select_behind(earlier, _without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
-            selection = self._select_by_content(_without_systems(items))
+            selection = self._select_by_content(self._as_recorded(_without_systems(items)))
         chosen = {id(item) for item in selection.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
         new, notes = systems.merge_into(selection, items, start)
@@ -284,10 +293,33 @@ class _ListReader:
 
     def _content_reach(self) -> int:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        items = _without_systems(self.request.parse())
+        items = self._as_recorded(_without_systems(self.request.parse()))
         return align([fingerprint(item) for item in items], self.chain.marks(), self.chain.skippable()).reached
 
     # By content
+
+    def _as_recorded(self, items: list[Item]) -> list[Item]:
+        """The items, with the user's messages as they were recorded where a client joined some, or divided one.
+
+        One message alone stays: the user may say the words again.
+        """
+        if len(items) == 1 and not self.whole:
+            return items
+        marks, entries = [fingerprint(item) for item in items], dict[int, Any]()
+        at = place = 0
+        while True:
+            alignment = align(marks[at:], self.chain.marks(place), self.chain.skippable(place))
+            at, place = at + alignment.at, place + alignment.reached
+            if not (at < len(items) and place < len(self.chain) and isinstance(items[at], TaskStep)):
+                return items
+            entries = entries or {entry.first: entry.item for entry in self.run.fold.run_entries}
+            numbers = self.chain.numbers[place : place + MAX_JOINED]
+            recorded = first_tasks(entries.get(self.log.fingerprint_positions[number]) for number in numbers)
+            count, recorded_count = match_joined(first_tasks(items[at : at + MAX_JOINED]), recorded)
+            if not count:
+                return items
+            items = [*items[:at], *recorded[:recorded_count], *items[at + count :]]
+            marks[at : at + count] = map(fingerprint, recorded[:recorded_count])
 
     def _select_by_content(self, items: Sequence[Item]) -> Selection:
         """Select the items that the log does not have."""

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from pagein.events.handles import range_handle, step_handle
-from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, is_same_item
+from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, fingerprint, is_same_item
+from pagein.events.steps import Content, TaskStep, Text, as_parts, as_text
 from pagein.memory._state import FoldedLog
 
 Marks = Sequence[bytes]
+
+_SEAMS = ("\n\n", "\n", " ")
+"""What clients put between two messages of the user that they join."""
+
+MAX_JOINED = 20
+"""Messages of the user that are looked for in one."""
 
 
 class Chain:
@@ -137,6 +144,33 @@ def find_return(marks: Marks, chain: Marks, at: int, reached: int) -> Return | N
             late = tuple(end + number for number in rest.late)
             best = Return(end - length, end + rest.at, tail - length, late)
     return best
+
+
+def first_tasks(items: Iterable[object]) -> list[TaskStep]:
+    """Return the messages of the user that the items begin with."""
+    return [item for item in takewhile(lambda item: isinstance(item, TaskStep), items) if isinstance(item, TaskStep)]
+
+
+def match_joined(listed: Sequence[TaskStep], recorded: Sequence[TaskStep]) -> tuple[int, int]:
+    """Return how many messages from the beginning say the same in the list and in the log, where one has them as one.
+
+    (0, 0) for other words.
+    """
+    for count in range(2, max(len(listed), len(recorded)) + 1):
+        if listed and len(recorded) >= count and fingerprint(listed[0]) in _joined_marks(recorded[:count]):
+            return 1, count
+        if recorded and len(listed) >= count and fingerprint(recorded[0]) in _joined_marks(listed[:count]):
+            return count, 1
+    return 0, 0
+
+
+def _joined_marks(tasks: Sequence[TaskStep]) -> set[bytes]:
+    """The fingerprints of the messages as one: their texts behind one another, or a list of all parts."""
+    contents = [as_parts(task.content) for task in tasks]
+    joined: list[Content] = [tuple(part for parts in contents for part in parts)]
+    if all(len(parts) == 1 and isinstance(parts[0], Text) for parts in contents):
+        joined += [seam.join(map(as_text, contents)) for seam in _SEAMS]
+    return {fingerprint(replace(tasks[0], content=content)) for content in joined}
 
 
 def _results_end(marks: Marks, start: int) -> int:
