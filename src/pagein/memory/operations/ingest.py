@@ -20,16 +20,7 @@ from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskS
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
-from pagein.memory.operations.lineage import (
-    MAX_JOINED,
-    Alignment,
-    Chain,
-    Return,
-    align,
-    find_return,
-    first_tasks,
-    match_joined,
-)
+from pagein.memory.operations import lineage
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
@@ -108,7 +99,7 @@ class _ListReader:
     whole: bool | None
     hashes: list[tuple[int, bytes]] = field(init=False)
     """For each message that is no system prompt: its number, and the hash of the list up to it."""
-    chain: Chain = field(init=False)
+    chain: lineage.Chain = field(init=False)
     """What the run recorded, once ``select`` compares the list with it."""
     notes: list[str] = field(default_factory=list)
     listed: frozenset[int] = frozenset()
@@ -139,7 +130,7 @@ class _ListReader:
 
     def select(self) -> Selection:
         """Select what is behind the longest list that is known, else what the log does not have."""
-        self.chain = Chain(self.log, self.state.unlisted)
+        self.chain = lineage.Chain(self.log, self.state.unlisted)
         systems = ListedSystems.of(self.request, self.run)
         selection: Selection | None = None
         known = self._longest_known()
@@ -294,7 +285,7 @@ class _ListReader:
     def _content_reach(self) -> int:
         """The number of items of the chain that the list has by content, from the beginning on."""
         items = self._as_recorded(_without_systems(self.request.parse()))
-        return align([fingerprint(item) for item in items], self.chain.marks(), self.chain.skippable()).reached
+        return lineage.align([fingerprint(item) for item in items], self.chain.marks(), self.chain.skippable()).reached
 
     # By content
 
@@ -308,14 +299,16 @@ class _ListReader:
         marks, entries = [fingerprint(item) for item in items], dict[int, Any]()
         at = place = 0
         while True:
-            alignment = align(marks[at:], self.chain.marks(place), self.chain.skippable(place))
+            alignment = lineage.align(marks[at:], self.chain.marks(place), self.chain.skippable(place))
             at, place = at + alignment.at, place + alignment.reached
             if not (at < len(items) and place < len(self.chain) and isinstance(items[at], TaskStep)):
                 return items
             entries = entries or {entry.first: entry.item for entry in self.run.fold.run_entries}
-            numbers = self.chain.numbers[place : place + MAX_JOINED]
-            recorded = first_tasks(entries.get(self.log.fingerprint_positions[number]) for number in numbers)
-            count, recorded_count = match_joined(first_tasks(items[at : at + MAX_JOINED]), recorded)
+            numbers = self.chain.numbers[place : place + lineage.MAX_JOINED]
+            recorded = lineage.first_tasks(entries.get(self.log.fingerprint_positions[number]) for number in numbers)
+            count, recorded_count = lineage.match_joined(
+                lineage.first_tasks(items[at : at + lineage.MAX_JOINED]), recorded
+            )
             if not count:
                 return items
             items = [*items[:at], *recorded[:recorded_count], *items[at + count :]]
@@ -346,7 +339,7 @@ class _ListReader:
         return self._select_apart(items, marks, chain, alignment)
 
     def _select_apart(
-        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
     ) -> Selection:
         """Select among the items of a list that says something else than the run, from some place on or altogether."""
         at, reached = alignment.at, alignment.reached
@@ -354,7 +347,7 @@ class _ListReader:
             selection = self._select_behind_gaps(items, marks, chain, reached)
             if selection is not None:
                 return selection
-        back = find_return(marks, chain, at, reached)
+        back = lineage.find_return(marks, chain, at, reached)
         if back is not None and self._is_certain(back, marks, chain, at):
             return self._rejoin(items, alignment, back)
         if not at:
@@ -385,7 +378,7 @@ class _ListReader:
             self.notes.append(f"{excerpt(items[0])} says the same as {handle} and was recorded again")
         return self._selection(items, habit=self.state.habit, is_loose=True)
 
-    def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
+    def _rejoin(self, items: Sequence[Item], alignment: lineage.Alignment, back: lineage.Return) -> Selection:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
         unknown = items[alignment.at : back.first]
         replaced = back.chain - alignment.reached
@@ -404,7 +397,7 @@ class _ListReader:
         """True for the run's own list whose first message alone was changed: some clients keep a clock in it."""
         if not (marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)):
             return False
-        rest = align(marks[1:], chain[1:], {place - 1 for place in self.chain.skippable()})
+        rest = lineage.align(marks[1:], chain[1:], {place - 1 for place in self.chain.skippable()})
         shared = rest.reached
         if shared < len(chain) - 1:
             return False
@@ -417,7 +410,7 @@ class _ListReader:
         return isinstance(known, TaskStep) and _is_respelled(as_text(known.content), as_text(items[0].content))
 
     def _leave(
-        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
     ) -> Selection:
         """A list that begins like the run and then says something else."""
         at, reached = alignment.at, alignment.reached
@@ -433,7 +426,7 @@ class _ListReader:
     ) -> Selection | None:
         """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
         lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
-        rest = align(marks, chain, lost | self.chain.skippable())
+        rest = lineage.align(marks, chain, lost | self.chain.skippable())
         if rest.at < len(items) and rest.reached < len(chain):
             return None
         self.notes.append(f"the list lacks some of {self.chain.handle(reached, len(chain))}, which was recorded")
@@ -452,7 +445,7 @@ class _ListReader:
             self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
         return self._selection(items, habit=habit, is_loose=True)
 
-    def _is_certain(self, back: Return, marks: Sequence[bytes], chain: Sequence[bytes], at: int) -> bool:
+    def _is_certain(self, back: lineage.Return, marks: Sequence[bytes], chain: Sequence[bytes], at: int) -> bool:
         """True if what the list and the end of the chain share is no chance: people and models say the same again."""
         length = len(chain) - back.chain
         is_certain = length > 1 or chain.count(chain[back.chain]) == 1
@@ -464,10 +457,10 @@ class _ListReader:
             return length >= (_CERTAIN_ITEMS - 1 if is_cut else _CERTAIN_ITEMS)
         return is_certain and (length > 1 or self.habit == "whole")
 
-    def _align(self, marks: Sequence[bytes], first: int) -> Alignment:
+    def _align(self, marks: Sequence[bytes], first: int) -> lineage.Alignment:
         """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""
         skippable, numbers = self.chain.skippable(first), self.chain.numbers[first:]
-        alignment = align(marks, self.chain.marks(first), skippable)
+        alignment = lineage.align(marks, self.chain.marks(first), skippable)
         reached = {numbers[at] for at in skippable if at < alignment.reached}
         self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
         return alignment
