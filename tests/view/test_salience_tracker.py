@@ -72,6 +72,17 @@ def test_what_the_agent_wrote_itself_is_likelier_needed_than_what_it_only_saw():
     assert memo.name_chance("written_by_agent.py") > memo.name_chance("seen_in_output.py")
 
 
+def test_a_line_of_a_script_is_likelier_written_again_than_one_by_itself():
+    memo = SalienceTracker()
+    script = "\n".join(f"    result_{number} = compute(value_{number})" for number in range(40))
+    for position, text in enumerate((script, "    result_99 = compute(value_99)")):
+        memo.learn_step(position, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"python\n{text}"})),)))
+    memo.learn_step(2, ActionStep("", (ToolCall("a", "sh", '{"command": "ls"}'),)))
+    of_script, alone = (memo.lines[f"result_{number} = compute(value_{number})"] for number in (39, 99))
+    assert of_script.use.last < alone.use.last
+    assert memo.quote_chance(of_script) > memo.quote_chance(alone)
+
+
 def test_chances_fall_as_time_goes_by():
     memo = track("the wanted_name stands here")
     now = memo.name_chance("wanted_name")

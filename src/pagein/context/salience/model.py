@@ -1,9 +1,9 @@
 """Two logistic models: the chance that an identifier or a line is needed in the next few turns, from its use so far.
 
-They are fitted on the even half of 339 recorded runs (mini-swe-agent at 4,000 and 8,000 tokens, SWE-agent
-on Java at 8,000, tau-bench at 4,000): at each compaction every identifier (85,000 of them) and every line of 25
-characters and more (97,000) that was not in sight, and whether the next four to eight actions named it. On them the
-area under the curve is .92 and .91. What counts is how lately it was seen and how often the agent wrote it itself.
+They are fitted on the even half of 339 recorded runs (mini-swe-agent at 4,000 and 8,000 tokens, SWE-agent on Java at
+8,000, for identifiers also tau-bench at 4,000): what was not in the request, and whether the next four to eight actions
+named it. What counts is how lately it was seen, how often the agent wrote it itself, and for a line the length of the
+text that it is from: an agent writes a script again line by line. Decision 0053 has the figures.
 """
 
 from __future__ import annotations
@@ -14,14 +14,8 @@ from typing import Literal
 
 Source = Literal["task", "said", "arguments", "observation"]
 
-QUOTE_SHARE = 0.38
-"""Share of a line's quote chance that counts beside the names in it."""
-
 QUOTE_MIN_CHARS = 25
 """Characters below which a line is too short to count as quoted."""
-
-_NEVER_WRITTEN_LOG_AGE = 3.0
-"""The logarithm of the age assumed for a line that the agent never wrote itself."""
 
 RESULT_LINE_WORTH = 0.5
 """Worth of a line that is the whole of a result and has only words of the task."""
@@ -94,25 +88,25 @@ def name_chance(base: float, use: UseCounts, turn: int) -> float:
     return 1 / (1 + math.exp(0.78 * _log(turn - use.last) - base))
 
 
-def line_base(text: str, use: UseCounts, source: Source) -> float:
-    """Return the part of a line's log-odds that does not change with time."""
+def line_base(text: str, use: UseCounts, source: Source, text_lines: int) -> float:
+    """Return the part of a line's log-odds that does not change with time.
+
+    ``text_lines`` is the number of lines of the text in which it was last seen. Decision 0053.
+    """
     return (
-        -1.2
-        + 0.8 * (use.argued > 0)
-        + 1.62 * _log(use.argued)
-        + 0.05 * _log(use.turns)
-        - 0.33 * use.observed
-        + 1.2 * (use.last == use.last_argued)
-        - 1.08 * math.log1p(len(text))
-        + 0.4 * use.in_prose
-        + 1.4 * (source == "said")
+        -4.4
+        + 2.1 * _log(use.argued)
+        + 1.85 * (use.last == use.last_argued)
+        - 0.9 * math.log1p(len(text))
+        + 1.4 * use.in_prose
+        + 1.2 * (source == "said")
+        + 0.39 * _log(text_lines)
     )
 
 
 def line_chance(base: float, use: UseCounts, turn: int) -> float:
     """Return the chance that a line with this base is quoted soon."""
-    argued = _log(turn - use.last_argued) if use.last_argued >= 0 else _NEVER_WRITTEN_LOG_AGE
-    return 1 / (1 + math.exp(_log(turn - use.last) - 0.5 * argued - base))
+    return 1 / (1 + math.exp(0.43 * _log(turn - use.last) - base))
 
 
 def result_line_worth(task_overlap: float, result_lines: int, age: int) -> float:

@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
 from pagein.context.salience.model import (
     QUOTE_MIN_CHARS,
-    QUOTE_SHARE,
     Source,
     UseCounts,
     line_base,
@@ -300,7 +299,7 @@ class SalienceTracker:
         for key, name in self._changed_names.items():
             name.base = name_base(key, name.use, name.task_overlap, name.result_lines)
         for line in self._changed_lines.values():
-            line.base = line_base(line.text, line.use, line.source)
+            line.base = line_base(line.text, line.use, line.source, line.result_lines)
         self._changed_names.clear()
         self._changed_lines.clear()
 
@@ -330,7 +329,7 @@ class SalienceTracker:
         return self._name_chances[1]
 
     def line_worths(self) -> dict[str, float]:
-        """Return the worth of each tracked line beside its names: a share of its quote chance, and its worth as a result."""
+        """Return the worth of each tracked line beside its names: its quote chance, and its worth as a result."""
         self._learn_pending()
         if self._line_worths is None or self._line_worths[0] != self.turn:
             self._line_worths = self.turn, self._compute_line_worths()
@@ -342,7 +341,7 @@ class SalienceTracker:
         turn = self.turn
         for key, line in self._lines.items():
             use = line.use
-            worth = QUOTE_SHARE * line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
+            worth = line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
             if line.task_overlap:
                 worth += result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
             worths[key] = worth
@@ -437,10 +436,7 @@ class _FocusedTracker(SalienceTracker):
         return chances
 
     def _compute_line_worths(self) -> dict[str, float]:
-        focused = {
-            key: QUOTE_SHARE * self.quote_chance(line) + self.result_worth(line)
-            for key, line in self._focus_lines.items()
-        }
+        focused = {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._focus_lines.items()}
         return self._tracker.line_worths() | focused
 
     def quote_chance(self, line: TrackedLine) -> float:

@@ -73,7 +73,8 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
     if paging.talk_room(view, run.page_in.share) >= paging.PAGE_IN_MIN_TOKENS:
         return (yield from _find_turns(run, view, room))
-    query = paging.build_query(view)
+    # A question asks for its own words: beside those of the newest step they would find its neighbours first.
+    query = paging.build_question(view) if paging.is_user_turn(view) else paging.build_query(view)
     hits: tuple[Hit, ...] = ()
     # What was named out of view says what is needed: to look for every word of the task beside it takes three times as long.
     words = " ".join(sorted(fault.names)) if fault.names else query
