@@ -111,11 +111,22 @@ def _default_store() -> str:
 
 def _wait_for(command: list[str], environment: dict[str, str]) -> int:
     """Run the agent on this terminal, and return its exit code; Ctrl-C is for the agent, and SIGTERM ends it first."""
+    child: subprocess.Popen[bytes] | None = None
+    is_ended = False
+
+    def end_agent(*_: object) -> None:
+        nonlocal is_ended
+        is_ended = True
+        if child is not None:
+            child.terminate()
+
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ended = signal.getsignal(signal.SIGTERM)
+    # Before the agent starts: a signal between would leave it behind.
+    previous_end = signal.signal(signal.SIGTERM, end_agent)
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=_default_interrupts)  # noqa: S603, PLW1509 - the user's own
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        if is_ended:
+            child.terminate()
         code = child.wait()
         return code if code >= 0 else 128 - code  # as a shell tells of a signal
     except OSError as error:
@@ -123,7 +134,7 @@ def _wait_for(command: list[str], environment: dict[str, str]) -> int:
         return 1
     finally:
         signal.signal(signal.SIGINT, previous)
-        signal.signal(signal.SIGTERM, ended)
+        signal.signal(signal.SIGTERM, previous_end)
 
 
 def _default_interrupts() -> None:
