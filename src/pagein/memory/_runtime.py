@@ -346,8 +346,9 @@ class MemoryRuntime:
 
     def _rater_report(self) -> tuple[WriterReport, ...]:
         """The account of the model that rates steps, if it was asked."""
-        report = getattr(getattr(self.state.policy, "rater", None), "report", None)
-        return (report(),) if report is not None and report().asked else ()
+        rater: Any = getattr(self.state.policy, "rater", None)
+        report: WriterReport | None = rater.report() if hasattr(rater, "report") else None
+        return (report,) if report is not None and report.asked else ()
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the facts being read and for vectors, at most ``timeout`` seconds each; True if all is done."""

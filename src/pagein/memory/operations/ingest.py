@@ -142,7 +142,7 @@ class _ListReader:
             selection = self._select_behind(earlier, _without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
-            selection = self._select_by_content(self._as_recorded(_without_systems(items)))
+            selection = self._select_by_content(*self._as_recorded(_without_systems(items)))
         chosen = {id(item) for item in selection.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
         new, notes = systems.merge_into(selection, items, start)
@@ -284,25 +284,25 @@ class _ListReader:
 
     def _content_reach(self) -> int:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        items = self._as_recorded(_without_systems(self.request.parse()))
-        return lineage.align([fingerprint(item) for item in items], self.chain.marks(), self.chain.skippable()).reached
+        _, marks = self._as_recorded(_without_systems(self.request.parse()))
+        return lineage.align(marks, self.chain.marks(), self.chain.skippable()).reached
 
     # By content
 
-    def _as_recorded(self, items: list[Item]) -> list[Item]:
-        """The items, with the user's messages as they were recorded where a client joined some, or divided one.
+    def _as_recorded(self, items: list[Item]) -> tuple[list[Item], list[bytes]]:
+        """The items and their fingerprints, with the user's messages as recorded where a client joined some, or divided one.
 
         One message alone stays: the user may say the words again.
         """
-        if len(items) == 1 and not self.whole:
-            return items
         marks, entries = [fingerprint(item) for item in items], dict[int, Any]()
+        if len(items) == 1 and not self.whole:
+            return items, marks
         at = place = 0
         while True:
             alignment = lineage.align(marks[at:], self.chain.marks(place), self.chain.skippable(place))
             at, place = at + alignment.at, place + alignment.reached
             if not (at < len(items) and place < len(self.chain) and isinstance(items[at], TaskStep)):
-                return items
+                return items, marks
             entries = entries or {entry.first: entry.item for entry in self.run.fold.run_entries}
             numbers = self.chain.numbers[place : place + lineage.MAX_JOINED]
             recorded = lineage.first_tasks(entries.get(self.log.fingerprint_positions[number]) for number in numbers)
@@ -310,16 +310,15 @@ class _ListReader:
                 lineage.first_tasks(items[at : at + lineage.MAX_JOINED]), recorded
             )
             if not count:
-                return items
+                return items, marks
             items = [*items[:at], *recorded[:recorded_count], *items[at + count :]]
             marks[at : at + count] = map(fingerprint, recorded[:recorded_count])
 
-    def _select_by_content(self, items: Sequence[Item]) -> Selection:
-        """Select the items that the log does not have."""
+    def _select_by_content(self, items: Sequence[Item], marks: Sequence[bytes]) -> Selection:
+        """Select the items that the log does not have; ``marks`` are their fingerprints."""
         chain = self.chain.marks()
         if not items or not chain:
             return self._selection(items, habit=self.state.habit)
-        marks = [fingerprint(item) for item in items]
         if len(items) == 1:
             return self._select_lone(items, marks[0], chain)
         alignment = self._align(marks, 0)
