@@ -236,7 +236,7 @@ def test_what_was_asked_again_is_named_with_its_request(tmp_path, client):
 
 def test_an_erased_step_is_said_to_be_erased(tmp_path):
     path = tmp_path / "run.db"
-    with AgentMemory.open(path, session="r", budget=4_000) as memory:
+    with AgentMemory.open(path, session="r", budget=4_000, clock=lambda: 0.0) as memory:
         memory.record(TaskStep("My number is 4711-0815."))
         memory.to_messages()
         with closing(InspectorData(str(path))) as data:
