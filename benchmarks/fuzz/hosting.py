@@ -82,13 +82,19 @@ class Talk:
         way = ways[seed % len(ways)]
         drawn: tuple[FormatName, ...] = ("openai", "anthropic", "openai-responses")
         form: FormatName = "openai" if way in OPENAI_ONLY else draw.choice(drawn)
+        if way in CHANGED_REQUESTS:
+            return cls(seed, way, form, 1_200, tuple(_draw_turns(draw, form, draw.randint(8, 14), is_plain=True)))
         return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
 
 
-def _draw_turns(draw: random.Random, form: str) -> Iterator[tuple[Utterance, ...]]:
+def _draw_turns(
+    draw: random.Random, form: str, turns: int = 0, *, is_plain: bool = False
+) -> Iterator[tuple[Utterance, ...]]:
     calls = 0
-    for turn in range(draw.randint(2, 9)):
-        yield (Utterance("user", _draw_words(draw, turn), has_image=draw.random() < 0.1),)
+    for turn in range(turns or draw.randint(2, 9)):
+        words = _draw_words(draw, turn)
+        words = f"Plain words of turn {turn}." if is_plain and words in LOOK_ALIKES else words
+        yield (Utterance("user", words, has_image=draw.random() < 0.1),)
         for _ in range(draw.choice((0, 0, 1, 1, 2))):
             count = draw.choice((1, 1, 2))
             # Some models number their calls anew in each turn.
@@ -411,6 +417,30 @@ def _hand_trimmed_request_with_reminder(stage: Stage) -> None:
     stage.memory.record_messages([*_trim(stage, request, place), *stage.new], stage.format)
 
 
+def _hand_request_with_words_added(stage: Stage) -> None:
+    """The request with words of the host's own at the end of one of its messages, and what followed it."""
+    request, place = _with_reminder(stage)
+    if place is not None:
+        reminder, row = request.pop(place), request[place]
+        if isinstance(row.get("content"), str) and place < len(request) - 1:
+            request[place] = {**row, "content": f"{row['content']}\n\n{_all_text(reminder['content'])}"}
+        else:
+            request.insert(place, reminder)
+    stage.memory.record_messages([*request, *stage.new], stage.format)
+
+
+def _hand_divided(stage: Stage) -> None:
+    """The whole list, in which the client divides an older message of the user at a space."""
+    rows = list(stage.rows)
+    older = [at for at, row in enumerate(rows[:-1]) if _is_words(row) and isinstance(row.get("content"), str)]
+    if older:
+        at = stage.draw.choice(older)
+        one, _, other = rows[at]["content"].partition(" ")
+        if one.strip() and other.strip():
+            rows[at : at + 1] = [{**rows[at], "content": one}, {**rows[at], "content": other}]
+    stage.hand_over(rows)
+
+
 def _trim(stage: Stage, request: list[Any], place: int | None = None) -> list[Any]:
     """Leave out some of the older words, but not those beside a message that was put in at ``place``."""
     beside = () if place is None else (place - 1, place, place + 1)
@@ -601,6 +631,8 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "trimmed": _hand_trimmed_request_back,
     "reminder": _hand_request_with_reminder,
     "trimmed, reminder": _hand_trimmed_request_with_reminder,
+    "words added": _hand_request_with_words_added,
+    "divided": _hand_divided,
     "edited": _hand_edited,
     "compacted": _hand_compacted,
     "markers": _hand_with_markers,
@@ -617,5 +649,8 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
 """The ways of hosting by name."""
 
 WAYS = tuple(HOSTS)
+
+CHANGED_REQUESTS = ("trimmed", "reminder", "trimmed, reminder", "words added")
+"""Ways that change a request with a summary in it: their talks are long, in a small budget, without words that look like ours."""
 
 OPENAI_ONLY: tuple[str, ...] = ()
