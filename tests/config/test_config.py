@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import AgentMemory, AutoCheckpoint, Budget
+from pagein._common.validation import options_of
 from pagein.cli import main
 from pagein.context.compaction.ladder import RUNGS, Ladder
 from pagein.context.compaction.policies.tiers import Tiers
@@ -172,6 +173,33 @@ def test_a_value_is_taken_or_refused_by_type_and_range(name, data):
         assert not key.accepts(other)
 
 
+WRONG = {
+    "whole": ["1", 1.5, -1],
+    "number": ["1", None, -1],
+    "switch": ["yes", 1],
+    "text": [1],
+    "list": [1],
+    "table": ["a"],
+}
+NEEDED = {"budget": {"window": 1_000}, "summarizer": {"name": "m"}, "summarizer.price": {"input": 1, "output": 1}}
+CHECKED = [
+    name
+    for name in KEYS
+    if name.rpartition(".")[0] in OWNERS and name.rpartition(".")[2] in options_of(OWNERS[name.rpartition(".")[0]])
+]
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_bad_value_is_refused_where_its_object_is_made(name, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "a")
+    section, _, parameter = name.rpartition(".")
+    option = options_of(OWNERS[section])[parameter]
+    for value in WRONG[option.constraint.kind]:
+        if not option.constraint.accepts(value) and not (value is None and option.optional):
+            with pytest.raises(PageinError, match=parameter):
+                OWNERS[section](**{**NEEDED.get(section, {}), parameter: value})
+
+
 BAD = {
     "whole": ["1", 1.5, True, [1], {}, -1, 10**13], "number": ["1", True, [1], {}, -1, 10**13], "switch": [1, "yes", [], {}],
     "text": [1, True, [], {}], "path": [1, True, [], {}, " "], "list": ["one", 1, [1], [["a"]], {}], "table": [1, "a", [1], True],
@@ -218,7 +246,7 @@ def test_no_number_that_is_none(at, text):
     [
         ("[budget]\nwindow = 100\noutput = 200", r"pagein.toml: \[budget\]: a budget must leave tokens"),
         ("[budget]\nwindow = 100\nlow = 0.9\nhigh = 0.5", r"\[budget\]: marks must be"),
-        ("[facts.weights]\nsimilarity = 0.9", r"\[facts\]: the weights of similarity and confidence"),
+        ("[facts.weights]\nsimilarity = 0.9", r"\[facts\]: similarity 0.9 and confidence"),
         ("[facts.capacity]\nuse = 0.9", r"\[facts\]: the shares of an eviction"),
         ('[facts]\ncategories = ["a b!"]', r"\[facts\]: "),
         ("policy = 'tiers'\n[policy_]", "unknown key 'policy_': did you mean"),

@@ -13,7 +13,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
@@ -91,9 +91,7 @@ class Constraint:
     def _accepts_text(self, value: object) -> bool:
         if not isinstance(value, str) or "\0" in value or not is_utf8(value):
             return False
-        if self.choices:
-            return value in self.choices
-        return re.fullmatch(self.pattern, value, re.DOTALL) is not None
+        return value in self.choices if self.choices else re.fullmatch(self.pattern, value, re.DOTALL) is not None
 
 
 ANY = Constraint()
@@ -124,10 +122,8 @@ def option_from_hint(hint: Any) -> Option | None:
     doc = next((item for item in metadata if isinstance(item, str)), "")
     constraint = next((item for item in metadata if isinstance(item, Constraint)), ANY)
     kind, choices = _kind_of(declared)
-    if not doc:
-        return None
     constraint = replace(constraint, kind=constraint.kind or kind, choices=constraint.choices or choices)
-    return Option(constraint, doc, optional=NoneType in get_args(declared))
+    return Option(constraint, doc, optional=NoneType in get_args(declared)) if doc else None
 
 
 def _kind_of(declared: Any) -> tuple[Kind | None, tuple[str, ...]]:
@@ -155,10 +151,21 @@ def options_of(owner: Callable[..., Any]) -> Mapping[str, Option]:
     return {name: option for name, option in options.items() if option is not None}
 
 
-def check_fields(instance: object, error: type[PageinError] = ConfigurationError) -> None:
-    """Raise ``error`` for the first documented field of a dataclass whose value is not allowed."""
+def check_fields(instance: Any, error: type[PageinError] = ConfigurationError) -> None:
+    """Raise ``error`` for the first documented field of a dataclass whose value is neither allowed nor its default."""
     owner: Callable[..., Any] = type(instance)
-    check_arguments(owner, {name: getattr(instance, name) for name in options_of(owner)}, error)
+    defaults = {field.name: field.default for field in fields(instance)}
+    values = ((name, getattr(instance, name)) for name in options_of(owner))
+    check_arguments(owner, {name: value for name, value in values if value != defaults[name]}, error)
+
+
+class CheckedFields:
+    """A base of dataclasses whose documented fields are checked at construction. Raises ConfigurationError."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def check_arguments(

@@ -52,10 +52,7 @@ class Weights:
     def __post_init__(self) -> None:
         check_fields(self)
         if abs(self.similarity + self.confidence - 1) > 1e-9:
-            raise ConfigurationError(
-                f"the weights of similarity and confidence are 0 or more and sum to 1; {self.similarity} and "
-                f"{self.confidence} sum to {self.similarity + self.confidence:g}"
-            )
+            raise ConfigurationError(f"similarity {self.similarity} and confidence {self.confidence} do not sum to 1")
 
     def factor(self, fact: Fact, now: float) -> float:
         """The factor of a score: between 1 and (1 + recency)(1 + use); half of it for a disputed fact."""

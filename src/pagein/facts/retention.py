@@ -35,10 +35,8 @@ class Capacity:
     def __post_init__(self) -> None:
         check_fields(self)
         if abs(self.confidence + self.freshness + self.use - 1) > 1e-9:
-            raise ConfigurationError(
-                f"the shares of an eviction are 0 or more and sum to 1: confidence {self.confidence}, freshness "
-                f"{self.freshness}, use {self.use}"
-            )
+            shares = f"confidence {self.confidence}, freshness {self.freshness} and use {self.use}"
+            raise ConfigurationError(f"the shares of an eviction, {shares}, do not sum to 1")
 
     def worth(self, fact: Fact, now: float) -> float:
         """The worth of keeping a fact, from 0 to 1."""

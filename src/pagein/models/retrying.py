@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
 from pagein._common.flows import adrive, drive
-from pagein._common.validation import POSITIVE_COUNT, SECONDS, Constraint, check_arguments, check_fields
+from pagein._common.validation import POSITIVE_COUNT, SECONDS, CheckedFields, Constraint, check_arguments
 from pagein.errors import ConfigurationError
 from pagein.events.steps import Usage
 from pagein.models import deadlines
@@ -32,7 +32,7 @@ _MAX_OVERFLOWS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(CheckedFields):
     """Exponential back-off: ``attempts`` in all, a first pause of ``first`` seconds, each next ``factor`` times longer.
 
     A pause is at most ``most`` seconds and is shortened by a random part of up to a half. A provider's Retry-After is
@@ -50,9 +50,6 @@ class RetryPolicy:
         Constraint(exclusive=True, cap=86_400),
         "Maximum seconds of one attempt. Default: all that is left.",
     ] = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def pause_seconds(self, failures: int, retry_after: float | None, chance: float) -> float:
         """Seconds to wait after ``failures`` failures; ``chance`` is a random number in [0, 1)."""

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from pagein._common.validation import TOKENS, Constraint
+from pagein._common.validation import TOKENS, Constraint, check_fields
 from pagein.events.steps import Usage
 from pagein.models.base import FinishReason, ModelRequest, ModelResponse
 from pagein.models.deadlines import await_with_deadline, call_with_deadline, run_in_thread
@@ -62,6 +62,7 @@ class SdkModel:
     """The environment variable of the maker's key."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         require_sdk(self._SDK, self._SDK, f"the model {self.name!r}")
         self._key()
         object.__setattr__(self, "window", resolve_window(self.name, self.window or None))

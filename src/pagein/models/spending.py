@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from pagein._common.validation import COUNT, Constraint, check_arguments
+from pagein._common.validation import COUNT, CheckedFields, Constraint, check_arguments
 from pagein.errors import ConfigurationError
 from pagein.events.steps import Usage
 from pagein.models.base import ModelRequest
@@ -17,7 +17,7 @@ from pagein.tokens.windows import MODELS
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class Price(CheckedFields):
     """Price of a million tokens, in any currency. Without ``cached``, cached input costs the same as other input."""
 
     input: Annotated[float, COUNT, "Money for a million input tokens."]

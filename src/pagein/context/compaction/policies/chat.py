@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import POSITIVE_SHARE
+from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction.base import Plan, earlier_user_entries, make_plan, newest_user_position
 from pagein.context.compaction.episodes import is_summary, legal_stop, may_fold_users, summarize_stretch, visible_texts
 from pagein.context.talk import is_talk
@@ -16,7 +16,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class FoldUsers:
+class FoldUsers(CheckedFields):
     """Folds the oldest turns of talk, user messages included, above the high mark, into one extract.
 
     It acts where the user's words pass ``share`` of the limit: clipping does not help a long chat of short messages. The newest turns keep ``kept`` of the limit, the extract has ``extract`` of it.

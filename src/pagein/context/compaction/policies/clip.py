@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import POSITIVE_SHARE
+from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction.base import Plan
 from pagein.context.compaction.clips import clip_results
 from pagein.context.view.view import View
@@ -14,7 +14,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(CheckedFields):
     """Clips each observation longer than ``share`` of the limit as it enters the view; the log has it whole."""
 
     share: Annotated[float, POSITIVE_SHARE, "Share of the budget above which an observation is clipped."] = 0.34

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
-from pagein._common.validation import COUNT
+from pagein._common.validation import COUNT, CheckedFields
 from pagein.context.compaction.base import Plan, actions, is_stubbed, iter_observations, make_plan
 from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry
@@ -25,7 +25,7 @@ MASK_MIN_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class Mask(CheckedFields):
     """Masks observations older than the last ``keep`` actions, above the high mark; calls stay.
 
     A stub has the handle, the first line and the identifiers of an observation. Masking halves the cost at an equal or

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Annotated
 
-from pagein._common.validation import POSITIVE_SHARE
+from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.clips import clip_entry, clip_own_words, content_tokens
@@ -47,7 +47,7 @@ LONG_TEXT_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(CheckedFields):
     """Folds everything but the newest steps into an extract, above the high mark, down to the low mark.
 
     The newest steps keep ``recent`` of the tokens left at the low mark; the extract has the rest.

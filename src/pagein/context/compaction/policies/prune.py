@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import COUNT
+from pagein._common.validation import COUNT, CheckedFields
 from pagein.context.compaction.base import Plan, actions, is_stubbed, iter_observations, make_plan
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
@@ -16,7 +16,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class PruneOldObservations:
+class PruneOldObservations(CheckedFields):
     """Cuts observations older than the last ``keep_last_n`` actions to ``max_length`` characters, above the high mark.
 
     tinyAgent's ``prune_old_observations`` cuts the record itself; here the handle gives the original back.

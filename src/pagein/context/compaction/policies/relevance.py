@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated
 
-from pagein._common.validation import COUNT, POSITIVE_SHARE
+from pagein._common.validation import COUNT, POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes, step_scores
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.view.layout import ViewEntry
@@ -26,7 +26,7 @@ NEWEST_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Relevance:
+class Relevance(CheckedFields):
     """Folds the old steps least relevant to the newest, above the high mark, down to the low mark.
 
     The last ``keep`` actions stay unless they are too long; system prompts, pins, user messages and final answers always

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import COUNT, POSITIVE_COUNT, POSITIVE_SHARE
+from pagein._common.validation import COUNT, POSITIVE_COUNT, POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.episodes import legal_stop, summarize_before
 from pagein.context.view.view import View
@@ -14,7 +14,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Rolling:
+class Rolling(CheckedFields):
     """Folds all but the last ``keep`` actions whenever ``every`` more have come, or above the high mark.
 
     The summaries together have ``share`` of the limit. The article's example folds at 6 messages and keeps 3; here steps

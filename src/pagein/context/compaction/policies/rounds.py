@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import POSITIVE_TOKENS
+from pagein._common.validation import POSITIVE_TOKENS, CheckedFields
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, make_plan, newest_user_position
 from pagein.context.view.body import preview
@@ -19,7 +19,7 @@ CLOSED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(CheckedFields):
     """Folds the steps of closed rounds into a summary each, above ``tokens`` or the high mark, whichever is lower.
 
     The oldest rounds fold first, until the view has half of that limit, or less where the budget's low mark is lower.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import ANY_SHARE, POSITIVE_SHARE
+from pagein._common.validation import ANY_SHARE, POSITIVE_SHARE, check_fields
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, make_plan
 from pagein.context.view.view import View
@@ -28,10 +28,9 @@ class ShortLong:
     name: str = "short_long"
 
     def __post_init__(self) -> None:
-        if self.short <= 0 or self.long < 0 or self.short + self.long > 1:
-            raise ConfigurationError(
-                f"shares must be positive and at most 1 together, not {self.short} and {self.long}"
-            )
+        check_fields(self)
+        if self.short + self.long > 1:
+            raise ConfigurationError(f"shares are at most 1 together, not {self.short} and {self.long}")
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan a summary of the steps that exceed the short term, or None."""

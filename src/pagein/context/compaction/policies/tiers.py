@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated
 
-from pagein._common.validation import ANY_SHARE, POSITIVE_COUNT, POSITIVE_SHARE
+from pagein._common.validation import ANY_SHARE, POSITIVE_COUNT, POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import step_scores
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.episodes import (
@@ -35,7 +35,7 @@ EPISODE_MIN_RATIO = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Tiers:
+class Tiers(CheckedFields):
     """Keeps the last ``fewest`` to ``most`` actions whole; the actions that leave them become an episode with a summary.
 
     An episode's summary has ``share`` of the limit. It is written once, so that the prefix stays, until there are more

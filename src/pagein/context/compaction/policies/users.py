@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import POSITIVE_SHARE
+from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction.base import Plan, earlier_user_entries, make_plan
 from pagein.context.compaction.clips import clip_user_message
 from pagein.context.view.view import View
@@ -13,7 +13,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class ClipUsers:
+class ClipUsers(CheckedFields):
     """Clips earlier user messages, longest and then oldest first, if together they pass ``share`` of the limit.
 
     Each is clipped to ``least`` of the limit. The newest message stays. Acts above the high mark only, so that the prefix

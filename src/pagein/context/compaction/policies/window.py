@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import COUNT
+from pagein._common.validation import COUNT, CheckedFields
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.episodes import fold_before
 from pagein.context.view.view import View
@@ -14,7 +14,7 @@ from pagein.tokens import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(CheckedFields):
     """Keeps the last ``keep`` actions; older ones are replaced by a line with their handle.
 
     Acts above the high mark, or at every call when ``always``.
