@@ -310,6 +310,15 @@ def test_what_lifts_one_rule_leaves_another_that_shares_a_word():
     assert show(ledger)[0] == "s1 For quotes we round up to the next five euros."
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["Forget what I said about invoices on weekends.", "Ignore everything we told you about weekends and invoices."],
+)
+def test_what_was_said_about_something_is_taken_back(said):
+    ledger = fold("All invoices go to accounting.", "Never send invoices on weekends.", said)
+    assert show(ledger) == ["s1 All invoices go to accounting.", f"s3 {said} (replaces s2)"]
+
+
 def test_the_likelihood_of_a_conclusion_counts_where_its_reason_is_a_story():
     ledger = fold("The service is on port 5433.", "I had a clash, so it's port 9200 now.")
     assert show(ledger) == ["s2 I had a clash, so it's port 9200 now. (replaces s1)"]
