@@ -129,3 +129,23 @@ def test_a_low_mark_that_is_given_is_filled_whatever_the_tokens_are_worth():
         budget = Budget(4_000) if low is None else Budget(4_000, low=low)
         with AgentMemory(InMemoryLog(), budget=budget, prices=prices) as memory:
             assert (memory._runtime.state.current_view().extract_worth > 0) == expected
+
+
+def test_arguments_that_all_calls_of_a_tool_end_with_stand_at_the_newest_alone():
+    alike = {"workdir": "/repo", "seconds": 10}
+    calls = [act("run", {"cmd": f"pytest tests/test_{name}.py", **alike}) for name in ("red", "green", "blue", "grey")]
+    memo = tracker_of(*calls, act("find", {"what": "a_thing", "seconds": 9}))
+    lines = [line.text for line in select_lines(memo, 400, COUNTER, visible=()).lines]
+    short = [f"run cmd=pytest tests/test_{name}.py" for name in ("red", "green", "blue")]
+    assert lines == [
+        *short,
+        "run cmd=pytest tests/test_grey.py workdir=/repo seconds=10",
+        "find what=a_thing seconds=9",
+    ]
+    # An extract in view has them so: they do not come back beside it.
+    again = select_lines(memo, 400, COUNTER, visible=("\n".join(short),), reserves=False).lines
+    assert not set(short) & {line.text.removesuffix(" workdir=/repo seconds=10") for line in again}
+    other = tracker_of(*calls, act("run", {"cmd": "make", "workdir": "/other", "seconds": 10}))
+    lines = [line.text for line in select_lines(other, 400, COUNTER, visible=()).lines]
+    assert "run cmd=pytest tests/test_red.py workdir=/repo" in lines
+    assert "run cmd=make workdir=/other seconds=10" in lines

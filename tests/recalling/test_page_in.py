@@ -363,3 +363,18 @@ def test_it_comes_only_where_it_costs_less_than_that_they_leave():
     assert not pays_sooner(view, plan, [replace(late, tokens=20_000)])
     nothing = Plan((Replacement(view.run[1].first, view.run[-1].first, summary=text_of(view.run) * 2),), "test", "")
     assert not pays_sooner(view, nothing, [early])
+
+
+def test_a_call_that_is_in_view_is_not_said_to_be_out_of_view():
+    with open_memory() as memory:
+        memory.record(TaskStep("Read every file."))
+        page_ins = set()
+        for number in range(25):
+            arguments = json.dumps({"cmd": f"cat src/part_{number}.py", "workdir": "/repo", "seconds": 10})
+            memory.record(ActionStep("", (ToolCall(f"c{number}", "exec", arguments),)))
+            memory.record(Observation(f"c{number}", noise(number)))
+            view = memory.view()
+            in_view = {f"[{entry.handle}]" for entry in view.run if isinstance(entry.item, ActionStep)}
+            page_ins.add(page_in_text(view))
+            assert not in_view & set(page_in_text(view).splitlines())
+        assert any(page_ins)

@@ -25,7 +25,7 @@ from pagein.context.talk import is_speech, is_talk, speech_share
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
 from pagein.context.view.view import View
 from pagein.events.handles import parse_handle, step_handle
-from pagein.events.identifiers import argument_text, identifiers
+from pagein.events.identifiers import argument_text, format_call, identifiers
 from pagein.events.quoting import quote_lines, unquote_lines
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.tokens import TokenCounter
@@ -431,7 +431,10 @@ def _texts(entry: ViewEntry) -> Iterator[str]:
     for message in entry.messages:
         text = as_text(message.content or "")
         yield _EXTRACT_MARK.sub("", text) if is_extract else text
-        yield from (argument_text(call.arguments) for call in message.tool_calls)
+        for call in message.tool_calls:
+            line = format_call(call.name, call.arguments)
+            # The line of a call with one argument is that argument.
+            yield from (argument_text(call.arguments), *(() if line.alone else (line.text,)))
 
 
 def _likely_lines(

@@ -16,8 +16,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pagein.context.salience.lines import LineParser
-from pagein.context.salience.series import find_series
+from pagein.context.salience.lines import LineParser, strip_line_number
+from pagein.context.salience.series import cut_endings, find_series
 from pagein.context.salience.tracker import SalienceTracker, TrackedLine
 from pagein.events.quoting import quote_lines
 from pagein.tokens import TokenCounter
@@ -229,6 +229,12 @@ def select_lines(
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
     old_actions = dict(_hidden_lines(tracker.old_actions, visible.lines, within))
+    for key, line in cut_endings({**tracker.old_actions, **tracker.lines}, tracker.tools):
+        table = lines if key in lines else old_actions
+        if strip_line_number(line.text) in visible.lines:
+            table.pop(key, None)
+        elif reserves and key in table:
+            table[key] = line
     worths = tracker.line_worths()
     line_worths = _join_series(lines, old_actions, worths) if reserves else worths
     selection = GreedySelection(

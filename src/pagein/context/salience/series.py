@@ -1,17 +1,23 @@
-"""Series: calls that differ in one number, such as parts 1 to 295 of a file, as one line of an extract. Pure."""
+"""What many calls share is shown once in an extract: a series, such as parts 1 to 295 of a file, and arguments. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from os.path import commonprefix
 
 from pagein.context.salience.tracker import TrackedLine
 
 SERIES_MIN_CALLS = 3
 """Calls from which on a series is one line."""
+
+ENDING_MIN_CALLS = 4
+"""Calls of a tool from which on the arguments with which all of them end stand at the newest one alone."""
+
+_ARGUMENT = re.compile(r" [\w.-]+=")
 
 _NUMBER = re.compile(r"(?<![\w.-])(?:0|[1-9]\d{0,8})(?![\w.])", re.ASCII)
 """A number that stands alone: one in a name is part of an identifier, which stays as it is."""
@@ -70,3 +76,26 @@ def _merge(members: list[TrackedLine], text: str) -> TrackedLine:
     shared = frozenset(newest.names).intersection(*(line.names for line in members))
     names = tuple(name for name in newest.names if name in shared)
     return replace(newest, text=text, names=names, _names_with_context=None)
+
+
+def cut_endings(lines: Mapping[str, TrackedLine], tools: Collection[str]) -> Iterator[tuple[str, TrackedLine]]:
+    """Yield the lines of calls, by their keys, without the arguments with which all calls of their tool end.
+
+    A working folder or a time limit is the same in each. The newest call is not among these: it says them for all.
+    """
+    calls: dict[str, list[tuple[int, str, TrackedLine]]] = defaultdict(list)
+    for key, line in lines.items():
+        if line.is_action and (tool := line.text.partition(" ")[0]) in tools and key.startswith(tool):
+            calls[tool].append((line.order, key, line))
+    for rows in calls.values():
+        ending = _shared_ending(line.text for _, _, line in rows) if len(rows) >= ENDING_MIN_CALLS else ""
+        for _, key, line in sorted(rows)[:-1] if ending else ():
+            text = line.text.removesuffix(ending)
+            names = tuple(name for name in line.names if name in text)
+            yield key, replace(line, text=text, names=names, _names_with_context=None)
+
+
+def _shared_ending(texts: Iterable[str]) -> str:
+    ending = commonprefix([text[::-1] for text in texts])[::-1]  # noqa: RUF071 - character by character is right
+    argument = _ARGUMENT.search(ending)
+    return ending[argument.start() :] if argument else ""

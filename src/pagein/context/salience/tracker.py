@@ -125,7 +125,8 @@ class SalienceTracker:
         self.max_pending = MAX_PENDING_TEXTS
         self._texts_since_read = 0
         """Texts since the last read, including those learned ahead."""
-        self._tools: set[str] = set()
+        self.tools: set[str] = set()
+        """The names of the tools that were called."""
         self._task_stems: set[str] = set()
         self._stem_counts: dict[str, int] = {}
 
@@ -255,9 +256,9 @@ class SalienceTracker:
     def _add_call(self, pending: _PendingText) -> str:
         """Add the line that names a call; return the rest of its arguments."""
         call_line = format_call(pending.call, pending.text)
-        self._tools.add(pending.call)
+        self.tools.add(pending.call)
         # With a single tool in the run, its name says nothing.
-        text = call_line.alone if call_line.alone and len(self._tools) == 1 else call_line.text
+        text = call_line.alone if call_line.alone and len(self.tools) == 1 else call_line.text
         key = strip_line_number(call_line.alone or call_line.text)
         if len(key) >= LINE_MIN_CHARS:
             # Not cached by the parser: most calls come once.
@@ -367,7 +368,7 @@ class SalienceTracker:
             "names": _state_rows(self._names),
             "lines": _state_rows(self._lines),
             "deeds": _state_rows(self._old_actions),
-            "tools": sorted(self._tools),
+            "tools": sorted(self.tools),
             "task": sorted(self._task_stems),
             "common": self._stem_counts,
         }
@@ -383,7 +384,7 @@ class SalienceTracker:
             for key, *values in state[kind]:
                 line = table[key] = TrackedLine(UseCounts(*values[: len(_USE)]), *values[len(_USE) :])
                 line.names = tuple(line.names)
-        tracker._tools, tracker._task_stems = set(state["tools"]), set(state["task"])
+        tracker.tools, tracker._task_stems = set(state["tools"]), set(state["task"])
         tracker._stem_counts = dict(state["common"])
         return tracker
 
