@@ -81,7 +81,7 @@ class Talk:
         draw = random.Random(seed)
         way = ways[seed % len(ways)]
         drawn: tuple[FormatName, ...] = ("openai", "anthropic", "openai-responses")
-        form: FormatName = "openai" if way in OPENAI_ONLY else draw.choice(drawn)
+        form = draw.choice(drawn)
         if way in CHANGED_REQUESTS:
             return cls(seed, way, form, 1_200, tuple(_draw_turns(draw, form, draw.randint(8, 14), is_plain=True)))
         return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
@@ -441,6 +441,53 @@ def _hand_divided(stage: Stage) -> None:
     stage.hand_over(rows)
 
 
+def _hand_joined_with_words(stage: Stage) -> None:
+    """The whole list, whose client makes one message of the user's newest ones, and puts words of its own behind them."""
+    if stage.said[-1].role == "user" and not stage.said[-1].has_image and stage.draw.random() < 0.6:
+        stage.hand_over(stage.rows)
+        first = stage.rows.pop()
+        middle, last = (
+            Utterance("user", f"More of {stage.draw.random()}"),
+            Utterance("user", f"Last of {stage.draw.random()}"),
+        )
+        stage.hand_over([*stage.rows, first, *to_rows([middle], stage.talk.format)])
+        stage.said += [middle, last]
+        texts = [_all_text(first["content"]), middle.text, last.text]
+        stage.rows.append({"role": "user", "content": stage.draw.choice(("\n", "\n\n", " ")).join(texts)})
+        if stage.draw.random() < 0.3:
+            stage.reopen()
+    stage.hand_over(stage.rows)
+    assert len(stage.memory.branches()) == 1, "words that were joined were taken for an edit"
+
+
+def _hand_cleared(stage: Stage) -> None:
+    """The whole list, whose client clears or shortens all results but the newest, each in one way for good."""
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    cleared = [_clear_results(row, stage.talk.seed) for row in stage.rows]
+    keep = max(0, len(stage.rows) - max(4, len(stage.new)))
+    while keep and not _is_words(stage.rows[keep]) and not is_model_row(stage.rows[keep]):
+        keep -= 1  # the results of a step stay together
+    stage.hand_over([*cleared[:keep], *stage.rows[keep:]])
+    assert len(stage.memory.branches()) == 1, "results that were cleared were taken for an edit"
+
+
+def _clear_results(row: Row, seed: int) -> Row:
+    if row.get("role") == "tool":
+        return {**row, "content": _clear(row["content"], seed)}
+    if "output" in row:
+        return {**row, "output": _clear(row["output"], seed)}
+    if row.get("role") == "user" and not _is_words(row):
+        return {**row, "content": [{**part, "content": _clear(part["content"], seed)} for part in row["content"]]}
+    return row
+
+
+def _clear(text: str, seed: int) -> str:
+    if seed % 3 == 0 and len(text) > 100:
+        return f"{text[:30]}... [{len(text) - 30} characters truncated]"
+    return ("[Old tool result content cleared]", "(omitted to save context)", "Tool output removed.", "[...]")[seed % 4]
+
+
 def _trim(stage: Stage, request: list[Any], place: int | None = None) -> list[Any]:
     """Leave out some of the older words, but not those beside a message that was put in at ``place``."""
     beside = () if place is None else (place - 1, place, place + 1)
@@ -633,6 +680,8 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "trimmed, reminder": _hand_trimmed_request_with_reminder,
     "words added": _hand_request_with_words_added,
     "divided": _hand_divided,
+    "joined, words": _hand_joined_with_words,
+    "cleared": _hand_cleared,
     "edited": _hand_edited,
     "compacted": _hand_compacted,
     "markers": _hand_with_markers,
@@ -652,5 +701,3 @@ WAYS = tuple(HOSTS)
 
 CHANGED_REQUESTS = ("trimmed", "reminder", "trimmed, reminder", "words added")
 """Ways that change a request with a summary in it: their talks are long, in a small budget, without words that look like ours."""
-
-OPENAI_ONLY: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.fuzz.__main__ import fuzz_hosting, main
 from benchmarks.fuzz.hosting import WAYS
 from pagein.events.protocol import fingerprint
-from pagein.memory.operations import ingest
+from pagein.memory.operations import client_lists, ingest
 
 pytestmark = pytest.mark.slow
 
@@ -17,8 +17,28 @@ def test_each_word_is_recorded_once_whatever_the_host_hands_over():
 
 
 def test_the_fuzzer_sees_a_list_that_is_taken_for_new(monkeypatch):
-    monkeypatch.setattr(ingest, "fingerprint", lambda item: fingerprint(item)[:1] + b"another hash....")
+    for module in (ingest, client_lists):
+        monkeypatch.setattr(module, "fingerprint", lambda item: fingerprint(item)[:1] + b"another hash....")
     assert fuzz_hosting(seed=5, count=6).failures
+
+
+def nothing_is_shorter(*_, **__):
+    yield from ()
+    return False
+
+
+@pytest.mark.parametrize(
+    ("way", "name", "bug"),
+    [
+        ("cleared", "_read_results", nothing_is_shorter),
+        ("joined, words", "_read_joined", nothing_is_shorter),
+        ("divided", "_read_joined", nothing_is_shorter),
+    ],
+)
+def test_the_fuzzer_sees_a_client_that_is_taken_for_an_editor(monkeypatch, way, name, bug):
+    assert not fuzz_hosting(seed=4, count=6, ways=[way]).failures
+    monkeypatch.setattr(client_lists._Reader, name, bug)
+    assert fuzz_hosting(seed=4, count=6, ways=[way]).failures
 
 
 def test_the_command_exits_with_1_where_a_talk_failed(monkeypatch, capsys):

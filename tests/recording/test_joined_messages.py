@@ -69,7 +69,57 @@ def test_the_next_messages_are_joined_in_a_list_that_is_known(hand_over):
     assert hand_over(*lists) == [*WORDS, "Yes?", *WORDS, "Done.", "And?"]
 
 
-@pytest.mark.parametrize("other", [WORDS[::-1], [*WORDS, "Now."], WORDS[1:]])
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("news", [["Now."], ["Now.", "Then rest."]])
+@pytest.mark.parametrize("place", ["behind", "before"])
+@pytest.mark.parametrize("rest", [[], ["Done."], ["Done.", "And?"]])
+def test_words_beside_joined_ones_are_recorded_alone(hand_over, join, news, place, rest):
+    talk = [*users("Go on."), said("assistant", "Yes?"), *users(*WORDS)]
+    joined = join([*WORDS, *news] if place == "behind" else [*news, *WORDS])
+    tail = [said("assistant" if text == "Done." else "user", text) for text in rest]
+    lists = [talk, *([*talk[:2], *users(joined), *tail[:stop]] for stop in range(len(tail) + 1))]
+    recorded = hand_over(*lists)
+    assert "".join("".join(recorded).split()) == "".join("".join(["Go on.", "Yes?", *WORDS, *news, *rest]).split())
+    assert len(recorded) == 6 + len(rest)
+
+
+@pytest.mark.parametrize("rest", [[], ["And?"]])
+def test_words_beside_joined_ones_of_before_are_recorded_alone_and_once(hand_over, rest):
+    talk = turns(WORDS, ["Go on."])
+    joined = turns(["\n".join([*WORDS, "Now."])], ["Go on."])
+    lists = [
+        talk,
+        joined,
+        [*joined, *users("Next.")],
+        [*joined, *users("Next."), said("assistant", "Ok."), *users(*rest)],
+    ]
+    assert hand_over(*lists) == [row["content"] for row in talk] + ["Now.", "Next.", "Ok.", *rest]
+
+
+@pytest.mark.parametrize("join", JOINS)
+def test_the_first_messages_are_joined_with_new_words_before_any_reply(hand_over, join):
+    lists = [users(*WORDS), users(join([*WORDS, "Now."])), [*users(join([*WORDS, "Now."])), said("assistant", "Yes.")]]
+    assert hand_over(*lists) == [*WORDS, "Now.", "Yes."]
+
+
+def test_words_behind_a_divided_message_are_recorded_alone(hand_over):
+    whole, parts = "Mend the fence. Paint it red.", ["Mend the fence.", "Paint it red. And blue."]
+    lists = [turns(["Hi."], [whole])[:-1], turns(["Hi."], parts), [*turns(["Hi."], parts), *users("Next.")]]
+    assert hand_over(*lists) == ["Hi.", "Yes?", whole, "And blue.", "Done.", "Next."]
+
+
+def test_a_word_that_grew_is_an_edit(hand_over):
+    recorded = hand_over(turns(["Hi."], ["Mend", "Issue 1"])[:-1], turns(["Hi."], ["Mend\nIssue 12"]))
+    assert recorded == ["Hi.", "Yes?", "Mend\nIssue 12", "Done."]
+
+
+def test_words_of_a_joined_message_stand_beside_a_new_system_prompt(hand_over):
+    talk = turns(["Hi."], WORDS)[:-1]
+    lists = [[said("system", "A"), *talk], [said("system", "B"), *talk[:2], *users("\n".join([*WORDS, "Now."]))]]
+    assert hand_over(*lists)[-2:] == ["B", "Now."]
+
+
+@pytest.mark.parametrize("other", [WORDS[::-1], WORDS[1:]])
 def test_other_words_are_an_edit(hand_over, other):
     joined = "\n\n".join(other)
     assert hand_over(turns(["Go on."], WORDS)[:-1], turns(["Go on."], [joined])) == ["Go on.", "Yes?", joined, "Done."]

@@ -239,3 +239,20 @@ def test_two_servers_on_postgresql_serve_one_run(stack, postgres, schema):
     with AgentMemory.open(postgres.url, session="run", tenant=schema, readonly=True) as memory:
         assert [branch.name for branch in memory.branches()] == ["main"]
         assert len([step for step in memory.steps if type(step).__name__ == "ActionStep"]) == 11
+
+
+def test_results_that_the_client_cleared_are_no_edit(stack):
+    made = stack(counting())
+    client, history = made.claude("run"), [user("Read them all.")]
+    for number in range(5):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": {"n": number}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"Line {number}.\n" * 60}
+        history += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        for row in history[2:-2:4]:
+            row["content"] = [{**row["content"][0], "content": "[Old tool result content cleared]"}]
+        history += [said(ask(client, history)), user(f"Now read {number + 1}.")]
+    with made.memory("run") as memory:
+        assert [branch.name for branch in memory.branches()] == ["main"]
+        calls = [step for step in memory.steps if getattr(step, "tool_calls", ())]
+        assert [f"Line {number}.\n" * 60 for number in range(5)] == [step.observations[0].result for step in calls]
+    assert sessions(made) == ["run"]

@@ -212,22 +212,26 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     return prefix + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
 
 
-def body_fingerprints(body: Body) -> tuple[bytes, ...]:
-    """The fingerprints of the items that an application handed over in one entry; none for what the library wrote."""
+def handed_items(body: Body) -> tuple[steps.Step | steps.Observation, ...]:
+    """The items of an entry that an application handed over; none for what the library wrote."""
     if isinstance(body, Compaction | Pin | Unpin | Mark | Checkpoint | Undo | FactBody):
         return ()
     match body:
-        case steps.ActionStep(observations=observations) as step:
-            results = (observation for observation in observations if observation is not None)
-            return (fingerprint(step), *map(fingerprint, results))
+        case steps.ActionStep(observations=observations):
+            return (body, *(observation for observation in observations if observation is not None))
         case Observed(observation=observation):
-            return () if observation.status == "unknown" else (fingerprint(observation),)
-        case steps.SystemPromptStep() as step:
-            return (fingerprint(current_prompt(step)[0]),)
-        case (steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep() | steps.SummaryStep()) as step:
-            return (fingerprint(step),)
+            return () if observation.status == "unknown" else (observation,)
+        case steps.SystemPromptStep():
+            return (current_prompt(body)[0],)
+        case steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep() | steps.SummaryStep():
+            return (body,)
         case _:
             assert_never(body)
+
+
+def body_fingerprints(body: Body) -> tuple[bytes, ...]:
+    """The fingerprints of the items that an application handed over in one entry."""
+    return tuple(map(fingerprint, handed_items(body)))
 
 
 def erased_fingerprint(mark: bytes) -> bytes:

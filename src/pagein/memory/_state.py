@@ -164,6 +164,8 @@ class TranscriptState:
     """The fingerprints of system prompts, by the hash of their message."""
     unlisted: set[int] = field(default_factory=set)
     """Numbers of the fingerprints of what was recorded as steps, not in a list."""
+    shortened: set[tuple[int, bytes]] = field(default_factory=set)
+    """Numbers of the fingerprints of items that a client's list has shorter, each with the fingerprint that it has there."""
     sent: deque[SentRequest] = field(default_factory=lambda: deque(maxlen=RECENT_REQUESTS))
     """The last requests that were given out, newest last."""
     is_untouched: bool = True
@@ -182,6 +184,7 @@ class TranscriptState:
         """Forget every list and request, as after the run was erased."""
         self.lists.clear()
         self.unlisted.clear()
+        self.shortened.clear()
         self.sent.clear()
 
     def for_fork(self, place: int) -> TranscriptState:
@@ -192,6 +195,7 @@ class TranscriptState:
             self.habit,
             self.system_marks,
             {number for number in self.unlisted if number < place},
+            {known for known in self.shortened if known[0] < place},
             is_untouched=False,
         )
 

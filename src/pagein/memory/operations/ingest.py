@@ -19,8 +19,10 @@ from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fin
 from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, Text, as_parts, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
+from pagein.memory._effects import Flow
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
 from pagein.memory.operations import lineage
+from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
@@ -76,7 +78,7 @@ def read_transcript(form: Format, messages: Any, observations: TextObservations)
     return Transcript(split_request(messages, form), check_observations(observations))
 
 
-def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Selection:
+def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Flow[Selection]:
     """Select the new items of a transcript.
 
     ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
@@ -87,7 +89,7 @@ def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> 
     if whole is False or is_first:
         items = (*request.parse_system(), *request.parse())
         return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
-    return reader.select()
+    return (yield from reader.select())
 
 
 @dataclass(slots=True)
@@ -102,6 +104,8 @@ class _ListReader:
     chain: lineage.Chain = field(init=False)
     """What the run recorded, once ``select`` compares the list with it."""
     notes: list[str] = field(default_factory=list)
+    shortened: dict[ShortenedItem, str] = field(default_factory=dict)
+    """Handles of what the list has shorter than recorded, and that was not said of an earlier one."""
     listed: frozenset[int] = frozenset()
     """See ``Selection.listed``."""
     added: tuple[Item, ...] = ()
@@ -128,7 +132,7 @@ class _ListReader:
 
     # By the lists and requests known in this process
 
-    def select(self) -> Selection:
+    def select(self) -> Flow[Selection]:
         """Select what is behind the longest list that is known, else what the log does not have."""
         self.chain = lineage.Chain(self.log, self.state.unlisted)
         systems = ListedSystems.of(self.request, self.run)
@@ -139,13 +143,17 @@ class _ListReader:
             count, earlier = known
             start = self.hashes[count - 1][0] + 1
             items = (*self.added, *self.request.parse(start))
-            selection = self._select_behind(earlier, _without_systems(items))
+            selection = yield from self._select_behind(earlier, _without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
-            selection = self._select_by_content(*self._as_recorded(_without_systems(items)))
+            selection = self._select_by_content(*(yield from self._as_recorded(_without_systems(items))))
         chosen = {id(item) for item in selection.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
         new, notes = systems.merge_into(selection, items, start)
+        if self.shortened:
+            self.state.shortened.update(self.shortened)
+            handles = ", ".join(dict.fromkeys(self.shortened.values()))
+            self.notes.append(f"the list has {handles} shorter than recorded, or cleared: what was recorded stays")
         return replace(
             selection,
             items=self._with_recorded_ids(items[:first], new),
@@ -264,10 +272,10 @@ class _ListReader:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
         return not marks.isdisjoint(self.log.fingerprints)
 
-    def _select_behind(self, known: KnownList, items: list[Item]) -> Selection | None:
+    def _select_behind(self, known: KnownList, listed: list[Item]) -> Flow[Selection | None]:
         """Select among the items behind a known list; None where it does not tell what they are."""
         first = self.chain.place_of(known.place)
-        marks = [fingerprint(item) for item in items]
+        items, marks = yield from self._as_recorded(listed, first)
         alignment = self._align(marks, first)
         at, reached = alignment.at, first + alignment.reached
         if at == len(items) and not alignment.late:
@@ -277,42 +285,29 @@ class _ListReader:
             self._note_nothing_new(items, is_end=is_end, reached=reached)
             return self._selection((), place=None if is_end or known.is_request else self.chain.numbers[reached])
         if self.chain.is_all_listed(reached):
-            return self._selection([items[number] for number in alignment.late] + items[at:])
+            return self._selection([*(items[number] for number in alignment.late), *items[at:]])
         if not known.is_request and self.habit != "whole":
             return None
-        return None if self._content_reach() >= first else self._edit(items[at:], reached)
+        return None if (yield from self._content_reach()) >= first else self._edit(items[at:], reached)
 
-    def _content_reach(self) -> int:
+    def _content_reach(self) -> Flow[int]:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        _, marks = self._as_recorded(_without_systems(self.request.parse()))
+        _, marks = yield from self._as_recorded(_without_systems(self.request.parse()))
         return lineage.align(marks, self.chain.marks(), self.chain.skippable()).reached
 
     # By content
 
-    def _as_recorded(self, items: list[Item]) -> tuple[list[Item], list[bytes]]:
-        """The items and their fingerprints, with the user's messages as recorded where a client joined some, or divided one.
+    def _as_recorded(self, items: list[Item], first: int = 0) -> Flow[tuple[Sequence[Item], Sequence[bytes]]]:
+        """The items, and their fingerprints, as they were recorded where a client joined, divided or shortened some.
 
-        One message alone stays: the user may say the words again.
+        One message alone stays, unless the run is nothing but messages of the user: the user may say the words again.
         """
-        marks, entries = [fingerprint(item) for item in items], dict[int, Any]()
-        if len(items) == 1 and not self.whole:
-            return items, marks
-        at = place = 0
-        while True:
-            alignment = lineage.align(marks[at:], self.chain.marks(place), self.chain.skippable(place))
-            at, place = at + alignment.at, place + alignment.reached
-            if not (at < len(items) and place < len(self.chain) and isinstance(items[at], TaskStep)):
-                return items, marks
-            entries = entries or {entry.first: entry.item for entry in self.run.fold.run_entries}
-            numbers = self.chain.numbers[place : place + lineage.MAX_JOINED]
-            recorded = lineage.first_tasks(entries.get(self.log.fingerprint_positions[number]) for number in numbers)
-            count, recorded_count = lineage.match_joined(
-                lineage.first_tasks(items[at : at + lineage.MAX_JOINED]), recorded
-            )
-            if not count:
-                return items, marks
-            items = [*items[:at], *recorded[:recorded_count], *items[at + count :]]
-            marks[at : at + count] = map(fingerprint, recorded[:recorded_count])
+        is_lone = len(items) == 1 and not first and not self.whole
+        if is_lone and not all(mark.startswith(USER_PREFIX) for mark in self.chain.marks()):
+            return items, [fingerprint(items[0])]
+        listed = yield from as_recorded(items, self.run, self.chain, first)
+        self.shortened |= listed.shortened
+        return listed.items, listed.marks
 
     def _select_by_content(self, items: Sequence[Item], marks: Sequence[bytes]) -> Selection:
         """Select the items that the log does not have; ``marks`` are their fingerprints."""
@@ -342,7 +337,7 @@ class _ListReader:
     ) -> Selection:
         """Select among the items of a list that says something else than the run, from some place on or altogether."""
         at, reached = alignment.at, alignment.reached
-        if at and self.state.is_untouched:
+        if at and self.state.is_untouched and not lineage.has_other_results(marks[at:], chain[reached:]):
             selection = self._select_behind_gaps(items, marks, chain, reached)
             if selection is not None:
                 return selection

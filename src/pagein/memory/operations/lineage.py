@@ -9,21 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from pagein.events.handles import range_handle, step_handle
-from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, fingerprint, is_same_item
-from pagein.events.steps import Content, TaskStep, Text, as_parts, as_text
+from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, is_same_item
+from pagein.events.steps import TaskStep
 from pagein.memory._state import FoldedLog
 
 Marks = Sequence[bytes]
-
-_SEAMS = ("\n\n", "\n", " ")
-"""What clients put between two messages of the user that they join."""
-
-MAX_JOINED = 20
-"""Messages of the user that are looked for in one."""
 
 
 class Chain:
@@ -46,9 +40,17 @@ class Chain:
         """Return the place of the first item with this number or a later one."""
         return bisect_left(self.numbers, number)
 
+    def mark(self, place: int) -> bytes:
+        """Return the fingerprint at a place."""
+        return self._log.fingerprints[self.numbers[place]]
+
     def marks(self, first: int = 0) -> list[bytes]:
         """Return the fingerprints from a place on."""
         return [self._log.fingerprints[number] for number in self.numbers[first:]]
+
+    def results_end(self, place: int) -> int:
+        """Return the end of the results that follow one another from a place on."""
+        return place + results_end(self.marks(place), 0)
 
     def skippable(self, first: int = 0) -> set[int]:
         """Return the items that a list need not have, counted from the place ``first`` on."""
@@ -101,7 +103,7 @@ def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignm
     at = reached = 0
     skipped: list[int] = []
     while reached < len(chain) and at < len(marks):
-        end = _results_end(chain, reached)
+        end = results_end(chain, reached)
         if end == reached:
             if is_same_item(chain[reached], marks[at]):
                 at, reached = at + 1, reached + 1
@@ -111,16 +113,22 @@ def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignm
             else:
                 break
             continue
-        stop = _results_end(marks, at)
+        stop = results_end(marks, at)
         optional = [chain[place] for place in range(reached, end) if place in skippable]
         missing, new = _match_results(chain[reached:end], optional, marks[at:stop])
-        if (missing and stop < len(marks)) or (new and end < len(chain)):
-            break
+        if (missing and (new or stop < len(marks))) or (new and end < len(chain)):
+            break  # other results
         late = tuple(at + number for number in new)
         at, reached = stop, end - (0 if new else missing)
         if new or missing:
             return Alignment(at, reached, late, tuple(skipped))
     return Alignment(at, reached, skipped=tuple(skipped))
+
+
+def has_other_results(marks: Marks, chain: Marks) -> bool:
+    """True where the results that both begin with differ on both sides."""
+    missing, new = _match_results(chain[: results_end(chain, 0)], (), marks[: results_end(marks, 0)])
+    return missing > 0 and bool(new)
 
 
 def find_return(marks: Marks, chain: Marks, at: int, reached: int) -> Return | None:
@@ -151,30 +159,8 @@ def first_tasks(items: Iterable[object]) -> list[TaskStep]:
     return [item for item in takewhile(lambda item: isinstance(item, TaskStep), items) if isinstance(item, TaskStep)]
 
 
-def match_joined(listed: Sequence[TaskStep], recorded: Sequence[TaskStep]) -> tuple[int, int]:
-    """Return how many messages from the beginning say the same in the list and in the log, where one has them as one.
-
-    (0, 0) for other words.
-    """
-    for count in range(2, max(len(listed), len(recorded)) + 1):
-        if listed and len(recorded) >= count and fingerprint(listed[0]) in _joined_marks(recorded[:count]):
-            return 1, count
-        if recorded and len(listed) >= count and fingerprint(recorded[0]) in _joined_marks(listed[:count]):
-            return count, 1
-    return 0, 0
-
-
-def _joined_marks(tasks: Sequence[TaskStep]) -> set[bytes]:
-    """The fingerprints of the messages as one: their texts behind one another, or a list of all parts."""
-    contents = [as_parts(task.content) for task in tasks]
-    joined: list[Content] = [tuple(part for parts in contents for part in parts)]
-    if all(len(parts) == 1 and isinstance(parts[0], Text) for parts in contents):
-        joined += [seam.join(map(as_text, contents)) for seam in _SEAMS]
-    return {fingerprint(replace(tasks[0], content=content)) for content in joined}
-
-
-def _results_end(marks: Marks, start: int) -> int:
-    """The end of the results that follow one another from ``start`` on."""
+def results_end(marks: Marks, start: int) -> int:
+    """Return the end of the results that follow one another from ``start`` on."""
     end = start
     while end < len(marks) and marks[end].startswith(RESULT_PREFIX):
         end += 1
@@ -200,7 +186,7 @@ def _with_results_sorted(marks: Marks) -> list[bytes]:
     ordered = list(marks)
     start = 0
     while start < len(ordered):
-        end = _results_end(ordered, start)
+        end = results_end(ordered, start)
         if end > start:
             ordered[start:end] = sorted(ordered[start:end])
         start = max(end, start + 1)

@@ -80,6 +80,8 @@ class ListedSystems:
                 before.append(step)
             else:
                 behind[fingerprint(step)] += 1
+        listed = {id(item) for item in items}
+        before += [item for item in selection.items if id(item) not in listed]  # words of a message that was joined
         chosen = {id(item) for item in selection.items}
         ordered: list[Item] = []
         for item in reversed(items):

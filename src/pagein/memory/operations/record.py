@@ -148,7 +148,7 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
             from pagein.memory.operations.requests import remember_rendered  # noqa: PLC0415 - loads where it is needed
 
             yield from remember_rendered(run, records)
-    return select_new(items, run, whole=whole)
+    return (yield from select_new(items, run, whole=whole))
 
 
 def _last_action(run: RunState) -> tuple[int, steps.ActionStep | None]:

@@ -1,0 +1,340 @@
+"""A list whose client wrote recorded messages another way: each such message is made the recorded one again.
+
+A client joins messages of the user, divides one, clears old results, drops images, or shortens the arguments of old calls.
+The list is the same run for all that, and what was recorded stays. Words that stand behind or before joined ones are new.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pagein.events.entries import Observed
+from pagein.events.handles import observation_handle, step_handle
+from pagein.events.protocol import (
+    MODEL_PREFIX,
+    RESULT_PREFIX,
+    USER_PREFIX,
+    fingerprint,
+    handed_items,
+    is_same_item,
+    normal_text,
+)
+from pagein.events.steps import ActionStep, Content, Image, Part, TaskStep, Text, as_parts, as_text
+from pagein.formats import Item
+from pagein.memory._effects import Flow, Read
+from pagein.memory._state import RunState
+from pagein.memory.operations import lineage
+
+MAX_JOINED = 20
+"""Messages of the user that are looked for in one."""
+
+SHORTENED_SHARE = 0.8
+"""Share of its size that an old result keeps at most where a client shortened it; else somebody changed what it says."""
+
+IMAGE_SIZE = 1_000
+"""Characters that an image counts for where sizes are compared."""
+
+_READ_AHEAD = 64
+"""Entries read at a time."""
+
+_CLEARED = re.compile(
+    r"\b(?:clear|delet|elid|evict|exclu|hid|omit|omis|prune|redact|remov|compact|compress|collaps|drop|expir|offload|shorten"
+    r"|snip|stripp|trim|truncat|archiv|discard|suppress|supprim|no longer|not shown|too long|gel[\u00f6o]scht|entfernt|gek[\u00fcu]rzt"
+    r"|ausgelassen|geleert|effac|masqu|retir|tronqu|troncat|elimin|borrad|recortad|apagad|rimoss|cancellat|omess"
+    r"|\u0443\u0434\u0430\u043b|\u043e\u0447\u0438\u0449|\u0441\u043e\u043a\u0440\u0430\u0449|\u043f\u0440\u043e\u043f\u0443\u0449|\u043e\u0431\u0440\u0435\u0437)"
+    r"|[\u6e05\u5220\u79fb\u6d88\u524a]\u9664|\u7701\u7565|\u622a\u65ad|\u6d88\u53bb|\uc0dd\ub7b5|\uc0ad\uc81c|\uc81c\uac70",
+    re.IGNORECASE,
+)
+"""Says that something was cleared or shortened, in nine languages."""
+
+_IN_BRACKETS = re.compile(r"[\[(<{].{0,300}[\])>}]|[.\u2026\s]*", re.DOTALL)
+_MAX_PLACEHOLDER = 300
+
+
+ShortenedItem = tuple[int, bytes]
+"""The number of a recorded item's fingerprint, and the fingerprint that a client's list has in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientList:
+    """The items of a list as they were recorded, their fingerprints, and by item the handles of those that the list has shorter."""
+
+    items: list[Item]
+    marks: list[bytes]
+    shortened: dict[ShortenedItem, str]
+
+
+def as_recorded(items: Sequence[Item], run: RunState, chain: lineage.Chain, first: int = 0) -> Flow[ClientList]:
+    """Compare a list's items with the chain from the place ``first`` on, and make those that a client changed the recorded ones."""
+    reader = _Reader(list(items), [fingerprint(item) for item in items], run, chain, first)
+    yield from reader.align_items()
+    return ClientList(reader.items, reader.marks, reader.shortened)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A list beside a chain: before the item ``at`` both say the same, up to ``place`` of the chain."""
+
+    items: list[Item]
+    marks: list[bytes]
+    run: RunState
+    chain: lineage.Chain
+    first: int
+    """The place that the list's first item is compared with."""
+    place: int = 0
+    at: int = 0
+    added: list[TaskStep] = field(default_factory=list)
+    """New words of joined messages: they stand behind what was recorded, at the latest."""
+    shortened: dict[ShortenedItem, str] = field(default_factory=dict)
+    _known: dict[int, Item] = field(default_factory=dict)
+    """Recorded items by the number of their fingerprint."""
+
+    def align_items(self) -> Flow[None]:
+        """Change item after item, for as long as the list says what was recorded."""
+        self.place = self.first
+        while True:
+            skippable = self.chain.skippable(self.place)
+            alignment = lineage.align(self.marks[self.at :], self.chain.marks(self.place), skippable)
+            self.at, self.place = self.at + alignment.at, self.place + alignment.reached
+            if self.place == len(self.chain):
+                break
+            if not self._place_added() and (self.at == len(self.items) or not (yield from self._read_changed())):
+                break
+        self._replace(self.at, self.at, self.added)
+
+    def _place_added(self) -> bool:
+        """True for new words that were recorded before, in their place: the list has them among older ones."""
+        mark = self.chain.mark(self.place)
+        step = next((step for step in self.added if fingerprint(step) == mark), None)
+        if step is not None:
+            self.added.remove(step)
+            self._replace(self.at, self.at, [step])
+        return step is not None
+
+    def _read_changed(self) -> Flow[bool]:
+        """Make the next item the recorded one; False where it says something else."""
+        listed, recorded = self.marks[self.at], self.chain.mark(self.place)
+        if listed[:1] != recorded[:1]:
+            return False
+        if recorded.startswith(RESULT_PREFIX):
+            return (yield from self._read_results())
+        if recorded.startswith(USER_PREFIX) and (yield from self._read_joined()):
+            return True
+        return bool(self.at or self.first) and (yield from self._read_shortened_step())
+
+    def _replace(self, start: int, stop: int, items: Sequence[Item]) -> None:
+        self.items[start:stop] = items
+        self.marks[start:stop] = map(fingerprint, items)
+
+    # Joined and divided messages of the user
+
+    def _read_joined(self) -> Flow[bool]:
+        stop = min(len(self.chain), self.place + MAX_JOINED)
+        recorded = lineage.first_tasks((yield from self._items_at(self.place, stop)))
+        listed = lineage.first_tasks(self.items[self.at : self.at + MAX_JOINED])
+        count, recorded_count, words = match_joined(listed, recorded)
+        self._replace(self.at, self.at + count, recorded[:recorded_count])
+        self.added += words
+        return count > 0
+
+    # Shortened results, arguments and images
+
+    def _read_results(self) -> Flow[bool]:
+        """Make the results of a step the recorded ones, where the client shortened some."""
+        stop, end = lineage.results_end(self.marks, self.at), self.chain.results_end(self.place)
+        open_places, numbers = [*range(self.place, end)], list[int]()
+        for number in range(self.at, stop):
+            place = next((at for at in open_places if is_same_item(self.chain.mark(at), self.marks[number])), None)
+            open_places.remove(place) if place is not None else numbers.append(number)
+        if len(open_places) != len(numbers) or not (yield from self._is_old(stop, end)):
+            return False
+        is_last = end == len(self.chain)
+        pairs = list(zip(numbers, open_places, strict=True))
+        for number, place in pairs:
+            if not (yield from self._is_shorter(number, place, is_last=is_last)):
+                return False
+        for number, place in pairs:
+            yield from self._put_recorded(number, place)
+        return True
+
+    def _is_old(self, stop: int, end: int) -> Flow[bool]:
+        """True where the list goes on behind these results as the run did, or as it now does: they are no last words."""
+        if stop == len(self.items):
+            return False
+        if end == len(self.chain):
+            return self.marks[stop].startswith(MODEL_PREFIX)
+        if is_same_item(self.chain.mark(end), self.marks[stop]):
+            return True
+        following = yield from self._items_at(end, end + 1)
+        return is_shortened_step(self.items[stop], following[0])
+
+    def _is_shorter(self, number: int, place: int, *, is_last: bool) -> Flow[bool]:
+        """True for a result that the client shortened or cleared, not one that somebody changed."""
+        mark, item = self.marks[number], self.items[number]
+        if any(other == mark for _, other in (*self.run.transcript.shortened, *self.shortened)):
+            return True
+        text = as_text(item.content)
+        if is_last:
+            return is_placeholder(text, is_last=True)
+        if is_placeholder(text) or (self.marks.count(mark) > 1 and mark not in self.chain.marks()):
+            return True
+        recorded = yield from self._items_at(place, place + 1)
+        return _size(item.content) <= SHORTENED_SHARE * _size(recorded[0].content)
+
+    def _read_shortened_step(self) -> Flow[bool]:
+        """Make a message with shorter arguments, or without its images, the recorded one."""
+        if self.at + 1 == len(self.items):
+            return False
+        recorded = (yield from self._items_at(self.place, self.place + 1))[0]
+        if not is_shortened_step(self.items[self.at], recorded):
+            return False
+        yield from self._put_recorded(self.at, self.place)
+        return True
+
+    def _put_recorded(self, number: int, place: int) -> Flow[None]:
+        """Put the recorded item in the place of the list's, and note the handle where that was not known."""
+        chain_number, mark = self.chain.numbers[place], self.marks[number]
+        if (chain_number, mark) not in self.run.transcript.shortened:
+            self.shortened[chain_number, mark] = yield from self._handle(chain_number)
+        self.items[number] = (yield from self._items_at(place, place + 1))[0]
+        self.marks[number] = self.chain.mark(place)
+
+    # What was recorded
+
+    def _items_at(self, first: int, stop: int) -> Flow[list[Item]]:
+        """Read the items at the places ``[first, stop)``."""
+        log, numbers = self.run.log, self.chain.numbers[first:stop]
+        for number in numbers:
+            if number not in self._known:
+                start = log.fingerprint_positions[number]
+                entries = yield from Read(start, min(start + _READ_AHEAD, self.run.fold.head))
+                at = log.count_fingerprints(start)
+                for entry in entries:
+                    handed = handed_items(entry.body)
+                    self._known.update(enumerate(handed, at))
+                    at += len(handed)
+        return [self._known[number] for number in numbers]
+
+    def _handle(self, number: int) -> Flow[str]:
+        position = self.run.log.fingerprint_positions[number]
+        body = (yield from Read(position, position + 1))[0].body
+        if isinstance(body, Observed) and not body.observation.is_message:
+            return observation_handle(body.action, body.index)
+        index = number - self.run.log.count_fingerprints(position)
+        return observation_handle(position, index - 1) if index else step_handle(position)
+
+
+def is_placeholder(text: str, *, is_last: bool = False) -> bool:
+    """True for a text that says that another one was cleared. In the place of the last result it must say so in brackets."""
+    words = text.strip()
+    if len(words) > _MAX_PLACEHOLDER:
+        return False
+    says_so, in_brackets = _CLEARED.search(words) is not None, _IN_BRACKETS.fullmatch(words) is not None
+    if in_brackets and words:
+        try:
+            json.loads(words)
+        except ValueError:
+            pass
+        else:
+            return False
+    return (says_so and in_brackets) if is_last else (says_so or in_brackets)
+
+
+def is_shortened_step(listed: Item, recorded: Item) -> bool:
+    """True for a call with shorter arguments, and for the user's words without some of their images."""
+    match listed, recorded:
+        case ActionStep(tool_calls=(_, *_) as calls), ActionStep(tool_calls=old_calls):
+            if [call.name for call in calls] != [call.name for call in old_calls]:
+                return False
+            if normal_text(as_text(listed.content)) != normal_text(as_text(recorded.content)):
+                return False
+            pairs = [(call.arguments, old.arguments) for call, old in zip(calls, old_calls, strict=True)]
+            return all(new == old or _is_shortened_text(new, old) for new, old in pairs)
+        case TaskStep(content=content), TaskStep(content=old) if _count_images(content) < _count_images(old):
+            rest = text_behind(_text_parts(content), _text_parts(old))
+            return rest is not None and (not rest.strip() or is_placeholder(rest))
+        case _:
+            return False
+
+
+def _is_shortened_text(text: str, recorded: str) -> bool:
+    return len(text) <= SHORTENED_SHARE * len(recorded) or is_placeholder(text)
+
+
+def _count_images(content: Content | None) -> int:
+    return sum(isinstance(part, Image) for part in as_parts(content))
+
+
+def _text_parts(content: Content | None) -> str:
+    return "\n".join(part.text for part in as_parts(content) if isinstance(part, Text))
+
+
+def _size(content: Content | None) -> int:
+    parts = as_parts(content)
+    sizes = (IMAGE_SIZE if isinstance(part, Image) else len(getattr(part, "body", "") or part.text) for part in parts)
+    return sum(sizes)
+
+
+def match_joined(listed: Sequence[TaskStep], recorded: Sequence[TaskStep]) -> tuple[int, int, tuple[TaskStep, ...]]:
+    """Return how many messages from the beginning say the same in the list and in the log, where one has them as one.
+
+    Behind them, or before them, the list's may have new words, which come last. (0, 0, ()) for other words.
+    """
+    if listed:
+        for count in range(len(recorded), 1, -1):
+            if (words := words_beside(listed[0], recorded[:count])) is not None:
+                return 1, count, words
+    for count in range(2, len(listed) + 1 if recorded else 0):
+        if words_beside(recorded[0], listed[: count - 1]) is None:
+            break
+        joined = replace(listed[0], content=tuple(part for step in listed[:count] for part in as_parts(step.content)))
+        if (words := words_beside(joined, recorded[:1])) is not None:
+            return count, 1, words
+    return 0, 0, ()
+
+
+def words_beside(whole: TaskStep, steps: Sequence[TaskStep]) -> tuple[TaskStep, ...] | None:
+    """Return what a message has before or behind the words of these steps, white space aside; None where they are not all in it."""
+    parts, old_parts = as_parts(whole.content), [part for step in steps for part in as_parts(step.content)]
+    keys, old_keys = ([_part_key(part) for part in some] for some in (parts, old_parts))
+    if keys[: len(old_parts)] == old_keys:
+        return _as_words(whole, parts[len(old_parts) :])
+    if not all(isinstance(part, Text) for part in (*parts, *old_parts)):
+        return None
+    text, words = _text_parts(parts), _text_parts(tuple(old_parts))
+    behind, before = text_behind(text, words), text_behind(text[::-1], words[::-1])
+    if behind is None and before is None:
+        return None
+    return _as_words(whole, (Text((behind if behind is not None else (before or "")[::-1]).strip()),))
+
+
+def _as_words(whole: TaskStep, parts: Sequence[Part]) -> tuple[TaskStep, ...]:
+    is_said = any(not isinstance(part, Text) or part.text.strip() for part in parts)
+    return (replace(whole, content=_as_content(parts)),) if is_said else ()
+
+
+def _as_content(parts: Sequence[Part]) -> Content:
+    return parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else tuple(parts)
+
+
+def _part_key(part: Part) -> object:
+    return normal_text(part.text) if isinstance(part, Text) else part
+
+
+def text_behind(text: str, words: str) -> str | None:
+    """Return what is behind the words that a text begins with, white space aside; None for another text, or a word that grew."""
+    letters = "".join(normal_text(words).split())
+    text, at = normal_text(text), 0
+    for number, letter in enumerate(text):
+        if letter.isspace():
+            continue
+        if at == len(letters):
+            is_grown = number and letter.isalnum() and text[number - 1].isalnum()
+            return None if is_grown else text[number:]
+        if letter != letters[at]:
+            return None
+        at += 1
+    return "" if at == len(letters) else None
