@@ -29,7 +29,7 @@ def clients(
     except NotInstalled as error:
         raise ConfigurationError(str(error)) from None
     table = _output.new_table(
-        f"{calls} calls", "", "exit", "requests", "over", "illegal", "compact", "price", "prefix", "p50 ms", "p95 ms"
+        f"{calls} calls", "", "exit", "sent", "over", "illegal", "compact", "price", "prefix", "added ms"
     )
     for name in names or tuple(WINDOWS):
         plain = 0.0
@@ -37,11 +37,11 @@ def clients(
             run = run_client(name, packages, calls=calls, window=window or WINDOWS[name], proxied=is_proxied)
             price = run.price / max(1, run.calls)
             plain = plain or price
-            middle, late = (f"{seconds * 1_000:.0f}" if is_proxied else "" for seconds in run.measures.percentiles)
+            added = " / ".join(f"{seconds * 1_000:.0f}" for seconds in run.measures.percentiles)
             table.add_row(
-                f"{name}{', proxied' if is_proxied else ''}", str(run.exit_code), str(run.measures.requests),
+                f"{name}, proxied" if is_proxied else name, str(run.exit_code), str(run.measures.requests),
                 str(run.measures.over), str(run.measures.illegal), str(run.compactions), f"{price / plain:.2f}",
-                f"{run.measures.prefix:.2f}", middle, late,
+                f"{run.measures.prefix:.2f}", added if is_proxied else "",
             )  # fmt: skip
     _output.console().print(table)
     return 0

@@ -275,7 +275,15 @@ def test_a_benchmark_of_the_repository_is_told_with_its_command(run):
         (["bench", "faults", "{runs}", "--budget", "0"], "must be 1 token"),
         (["bench", "faults", "{runs}", "--budget", "5", "--limit-runs", "0"], "--limit-runs"),
         (["log", "{dir}/none.db"], "no log"),
-        (["log", "{dir}"], "folder"),
+        *(
+            (words, "is a folder")
+            for words in (
+                ["log", "{dir}"],
+                ["serve", "{dir}", "--upstream", "http://127.0.0.1:9"],
+                ["mcp", "{dir}"],
+                ["facts", "list", "{dir}"],
+            )
+        ),
         (["log", "{bad}"], "bad.jsonl"),
         (["log", "{db}", "--session", "x"], "no session 'x'"),
         (["view", "{db}", "--budget", "10"], "smallest view"),

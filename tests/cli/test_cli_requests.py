@@ -6,6 +6,7 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.cli import main
+from pagein.cli.recall import parse_time
 from pagein.events.steps import ActionStep, TaskStep
 
 
@@ -57,7 +58,10 @@ def test_log_shows_the_newest_entries_or_those_since_a_day(run, sent):
     assert [row["position"] for row in json.loads(run("log", path, "--limit", 2, "--json")[1])] == [1, 2]
     assert len(json.loads(run("log", path, "--since", "2026-05-01", "--json")[1])) == 3
     assert json.loads(run("log", path, "--since", "2027-05-01", "--json")[1]) == []
+    assert json.loads(run("log", path, "--since", "2999-01-01", "--json")[1]) == []
     assert run("log", path, "--limit", 0)[0] == 1
+    assert parse_time("--since", "2026-05-08T14:30+02:00") == parse_time("--since", "2026-05-08T12:30")
+    assert parse_time("--until", "2026-05-08", end=True) == parse_time("--until", "2026-05-08T23:59:59")
 
 
 def test_watch_prints_a_line_for_each_request(run, sent):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -33,9 +32,7 @@ def display_name(db: str) -> str:
 def open_stored_log(
     db: str, session: str = "default", tenant: str = "", *, readonly: bool = True
 ) -> Iterator[StoredLog]:
-    """Open the log of a session. Raises ConfigurationError for a folder, LogError."""
-    if not is_postgres(db) and Path(db).is_dir():
-        raise ConfigurationError(f"{db} is a folder, not the file of a memory")
+    """Open the log of a session. Raises LogError."""
     with closing(open_log(db, session=session, tenant=tenant, readonly=readonly)) as log:
         yield log
 

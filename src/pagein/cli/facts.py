@@ -232,8 +232,6 @@ def _open_facts(
     config = load()
     settings = build_options(config.values).get("facts")
     exists = is_postgres(db) or Path(db).exists()
-    if exists and not is_postgres(db) and Path(db).is_dir():
-        raise ConfigurationError(f"{db} is a folder, not the file of a memory")
     readonly = not (write or new)
     with Facts.open(
         db,

@@ -135,8 +135,9 @@ def parse_time(option: str, text: str | None, *, end: bool = False) -> float | N
     if text is None:
         return None
     with suppress(ValueError):
-        if "T" in text:
-            return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC).timestamp()
+        time = dt.datetime.fromisoformat(text)
+        time += dt.timedelta(days=1, seconds=-1) if end and len(text) <= len("2026-05-08") else dt.timedelta()
+        return (time if time.tzinfo else time.replace(tzinfo=dt.UTC)).timestamp()
     day = date_windows(text)
     if not day:
         raise ConfigurationError(f"{option} is a day or a time, such as 2026-05-08 or 2026-05-08T14:30, not {text!r}")

@@ -29,9 +29,11 @@ _WAL_BYTES = 1000 * 4096  # bytes after which the WAL is brought into the file: 
 def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool) -> sqlite3.Connection:
     """Open pagein's database at ``path``, created where there is none and ``readonly`` is False.
 
-    ``timeout`` in seconds. Raises LogUnreadable for a foreign file, which stays as it is; LogTooNew, LogBusy,
+    ``timeout`` in seconds. Raises LogUnreadable for a folder or a foreign file, which stays as it is; LogTooNew, LogBusy,
     LogUnwritable.
     """
+    if path != MEMORY and Path(path).is_dir():
+        raise LogUnreadable(f"{path} is a folder, not the file of a memory")
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
         raise ConfigurationError(f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
     with translate_errors(path, writing=not readonly):
