@@ -436,3 +436,55 @@ def test_a_message_with_an_image_that_begins_like_a_line_of_ours_stays_whole():
         "I see.",
         "And?",
     ]
+
+
+def merge(request, _):
+    """The request with the user's messages that follow one another as one, as clients of strict providers make it."""
+    merged = []
+    for row in request:
+        if merged and row["role"] == "user" == merged[-1]["role"]:
+            merged[-1] = said("user", f"{merged[-1]['content']}\n\n{row['content']}")
+        else:
+            merged.append(row)
+    return merged
+
+
+@pytest.mark.parametrize("note", ["", f"\n\n{REMINDER}"])
+def test_a_request_whose_messages_the_host_joined_is_known(note):
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    merged = []
+
+    def change(request, number):
+        changed = merge(request, number)
+        if len(changed) < len(request):
+            merged.append(number)
+            changed[-1] = changed[-1] | {"content": changed[-1]["content"] + note}
+        return changed
+
+    hand_back_changed(memory, change)
+    assert [text for text in texts(memory.steps)[1:] if text != REMINDER] == EXPECTED
+    assert texts(memory.steps).count(REMINDER) == (len(merged) if note else 0)
+    assert len(merged) > 10
+
+
+def test_a_request_is_known_where_equal_replies_stand_beside_one_another_after_trimming():
+    memory = AgentMemory.open(":memory:", budget=900)
+    start(memory, system=True)
+    memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        older = [
+            at
+            for at, row in enumerate(request[:-1])
+            if row["role"] == "user" and str(row["content"]).startswith("go on")
+        ]
+        request = [row for at, row in enumerate(request) if at not in older[:-1]]
+        written = memory.record_messages([*request, said("assistant", "ok"), said("user", f"go on {number}: {WORDS}")])
+        assert written.branch is None
+    assert memory.report().out
+    assert texts(memory.steps)[1:] == [
+        "Mend the bug.",
+        *(text for n in range(25) for text in ("ok", f"go on {n}: {WORDS}")),
+    ]

@@ -33,8 +33,9 @@ from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN, Branches
 from pagein.memory.checkpoints.schedule import CheckpointSchedule
 from pagein.memory.facts_runtime import FactsRuntime
+from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.history import find_lost_entry
-from pagein.memory.operations.ingest import Transcript, read_transcript, remember_request
+from pagein.memory.operations.ingest import Transcript, read_transcript
 from pagein.memory.operations.load import catch_up
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.options import (

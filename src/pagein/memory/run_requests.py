@@ -19,7 +19,7 @@ from pagein.events.entries import EDIT, REMOVAL
 from pagein.log.requests import hash_request
 from pagein.memory import requests
 from pagein.memory.costs import CostAccount, add_spent
-from pagein.memory.operations.ingest import remember_records
+from pagein.memory.operations.changed_requests import remember_records
 from pagein.memory.snapshots import counter_key
 from pagein.tokens import Budget
 

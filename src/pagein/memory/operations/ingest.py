@@ -16,26 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.errors import FormatError
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
-from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, Text, as_parts, as_text
+from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
 from pagein.memory._effects import Flow
-from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, SentRequest, TranscriptState
+from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations import lineage
+from pagein.memory.operations.changed_requests import find_changed_request, without_systems
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 if TYPE_CHECKING:
-    from pagein.memory.requests import RequestRecord
+    pass
 
 _NUMBER = re.compile(r"\d+")
 
 RESPELLED_SHARE = 0.8
 """Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
-
-MAX_INSERTED = 3
-"""Messages that a host may have put into a request of ours; with more it is no longer taken for one."""
 
 _CERTAIN_ITEMS = 4
 """Items at the end of the chain that a list has by no chance, whatever it begins with."""
@@ -108,8 +106,6 @@ class _ListReader:
     """Handles of what the list has shorter than recorded, and that was not said of an earlier one."""
     listed: frozenset[int] = frozenset()
     """See ``Selection.listed``."""
-    added: tuple[Item, ...] = ()
-    """Words that the host added to the last message of a request."""
 
     def __post_init__(self) -> None:
         self.hashes = self.request.list_hashes()
@@ -138,15 +134,17 @@ class _ListReader:
         systems = ListedSystems.of(self.request, self.run)
         selection: Selection | None = None
         known = self._longest_known()
-        known = self._changed_request(0 if known is None else known[0]) or known
+        added: tuple[Item, ...] = ()
+        if changed := find_changed_request(self.request, self.run, 0 if known is None else known[0]):
+            known, added = (changed.count, KnownList(changed.place, is_request=True)), changed.added
         if known is not None:
             count, earlier = known
             start = self.hashes[count - 1][0] + 1
-            items = (*self.added, *self.request.parse(start))
-            selection = yield from self._select_behind(earlier, _without_systems(items))
+            items = (*added, *self.request.parse(start))
+            selection = yield from self._select_behind(earlier, without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
-            selection = self._select_by_content(*(yield from self._as_recorded(_without_systems(items))))
+            selection = self._select_by_content(*(yield from self._as_recorded(without_systems(items))))
         chosen = {id(item) for item in selection.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
         new, notes = systems.merge_into(selection, items, start)
@@ -193,81 +191,6 @@ class _ListReader:
             return count, known
         return None
 
-    def _changed_request(self, least: int) -> tuple[int, KnownList] | None:
-        """One of the last requests as the host changed it: without some messages, or with words of its own in it.
-
-        A message in it that nobody handed over shows that it is one. None for one of not more than ``least`` messages.
-        """
-        hashes = self.request.hashes()
-        rows = [hashes[number] for number, _ in self.hashes]
-        matches = filter(None, (self._match_changed(sent, rows, least) for sent in reversed(self.state.sent)))
-        count, place, self.added = max(matches, key=lambda match: match[0], default=(0, 0, ()))
-        return (count, KnownList(place, is_request=True)) if count else None
-
-    def _match_changed(
-        self, sent: SentRequest, rows: Sequence[bytes], least: int
-    ) -> tuple[int, int, tuple[Item, ...]] | None:
-        """The number of messages that are the request's, its place, and the words in it that are the host's.
-
-        ``rows`` are the hashes of the list's messages.
-        """
-        if sent.place <= self.log.list_start:
-            return None
-        ours, words = self._part(sent, rows)
-        end = len(sent.rows) - (2 if sent.has_ending else 1)
-        ends = sent.hashes[max(0, end) :]
-        count = next((number + 1 for number, at in reversed(ours.items()) if rows[number] in ends or at >= end), 0)
-        # The user may say what an ending says: with nothing behind it the user said it.
-        count -= sent.has_ending and 0 < count == len(rows) and rows[-1] == sent.hashes[-1]
-        if count <= max(1, least):
-            return None
-        words = {number: items for number, items in words.items() if number < count}
-        added = tuple(item for _, items in sorted(words.items()) for item in items)
-        known = set(self.log.fingerprints)
-        if any(not isinstance(item, TaskStep) for item in added):
-            return None
-        matched = [sent.rows[at] for number, at in ours.items() if number < count]
-        if known.issuperset(map(fingerprint, _without_systems(sent.form.parse(matched)))):
-            return None
-        return count, sent.place, added
-
-    def _part(self, sent: SentRequest, rows: Sequence[bytes]) -> tuple[dict[int, int], dict[int, tuple[Item, ...]]]:
-        """The numbers of the messages that the request has, with their places in it; and by number the words that it has not.
-
-        These are of other messages, or were added to one of its own. It ends behind more than ``MAX_INSERTED`` others, and
-        where one stands in another's place: a host that writes the time into a message put nothing into the request.
-        """
-        ours, words, others, at = dict[int, int](), dict[int, tuple[Item, ...]](), 0, 0
-        for number in range(len(rows)):
-            place = _place_of(number, rows, at, sent.hashes)
-            if place is not None:
-                if place > at and number - 1 in words.keys() - ours.keys():
-                    break
-                at = place + 1
-                ours[number] = place
-                continue
-            if at == len(sent.hashes):
-                break
-            items = self._parse_rows([number])
-            if number + 1 < len(rows) and (added := self._added_words(sent.form.parse([sent.rows[at]]), items)):
-                ours[number], words[number] = at, added
-                at += 1
-                continue
-            words[number], others = items, others + 1
-            if others > MAX_INSERTED:
-                break
-        return ours, words
-
-    def _added_words(self, items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
-        """The words that the host added to a message of ours; none in one that was recorded as it stands."""
-        added = added_words(items, changed)
-        return () if added and fingerprint(changed[-1]) in self.log.fingerprints else added
-
-    def _parse_rows(self, numbers: Iterable[int]) -> tuple[Item, ...]:
-        """Parse the messages of these numbers among those that are no system prompts."""
-        rows = [self.request.rows[self.hashes[number][0]] for number in numbers]
-        return self.request.form.parse(rows) if rows else ()
-
     def _is_recorded(self, number: int) -> bool:
         marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
         return not marks.isdisjoint(self.log.fingerprints)
@@ -292,7 +215,7 @@ class _ListReader:
 
     def _content_reach(self) -> Flow[int]:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        _, marks = yield from self._as_recorded(_without_systems(self.request.parse()))
+        _, marks = yield from self._as_recorded(without_systems(self.request.parse()))
         return lineage.align(marks, self.chain.marks(), self.chain.skippable()).reached
 
     # By content
@@ -476,104 +399,7 @@ class _ListReader:
         return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
 
 
-def _place_of(number: int, rows: Sequence[bytes], at: int, sent: Sequence[bytes]) -> int | None:
-    """The place from ``at`` on of a message in a request that was sent; None for one that the host put in.
-
-    What it says may stand further on in the request, too: it is the host's where the request goes on behind it.
-    """
-    if rows[number] not in sent[at:]:
-        return None
-    place = sent.index(rows[number], at)
-    starts = range(number + 1, number + 1 + MAX_INSERTED) if place > at else ()
-    behind = max((_count_same(rows[start:], sent[at:]) for start in starts), default=0)
-    return None if behind > _count_same(rows[number:], sent[place:]) else place
-
-
-def _without_systems(items: Sequence[Item]) -> list[Item]:
-    return [item for item in items if not isinstance(item, SystemPromptStep)]
-
-
-def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskStep, ...]:
-    """Return what the host added before or behind the user's words, images too; nothing for any other change.
-
-    Words that grew, as a number by a digit, are no additions: then it is the whole message. Results may stand before them.
-    """
-    match items, changed:
-        case [*first, TaskStep(content=content)], [*others, TaskStep(content=whole) as message]:
-            old, new = as_parts(content), as_parts(whole)
-        case [*first, Observation() as result], [*others, TaskStep() as message]:
-            first.append(result)
-            old, new = (), as_parts(message.content)
-        case _:
-            return ()
-    if [*map(fingerprint, first)] != [*map(fingerprint, others)]:
-        return ()
-    # Of a text the words count alone.
-    keys, new_keys = ([part.text if isinstance(part, Text) else part for part in parts] for parts in (old, new))
-    start = _count_same(keys, new_keys)
-    stop = _count_same(keys[start:][::-1], new_keys[start:][::-1])
-    old, new = old[start : len(old) - stop], new[start : len(new) - stop]
-    if not old:
-        return (replace(message, content=new),) if new else ()
-    text = as_text(old).strip()
-    for at, cut in ((0, str.removeprefix), (len(new) - 1, str.removesuffix)):
-        words = as_text(new[at : at + 1]).strip()
-        added = cut(words, text)
-        if text and added != words and (len(new) > 1 or added):
-            seam = text[-1:] + added[:1] if at == 0 and words.startswith(text) else added[-1:] + text[:1]
-            if len(seam) > 1 and seam.isalnum():
-                return (message,)
-            own = (Text(added.strip()),) if added else ()
-            return (replace(message, content=(*new[:at], *own, *new[at + 1 :])),)
-    return ()
-
-
-def _count_same(items: Sequence[Any], others: Sequence[Any]) -> int:
-    """The number of items that both begin with."""
-    pairs = zip(items, others, strict=False)
-    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(items), len(others)))
-
-
 def _is_respelled(text: str, other: str) -> bool:
     """True where nearly all words of the shorter text are in the other one; numbers, as a clock's, are all the same."""
     one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
     return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))
-
-
-def remember_request(state: TranscriptState, request: RawRequest, place: int, ending: Any) -> None:
-    """Remember a request that was given out: what comes behind it is new, and nothing in it is.
-
-    ``ending`` is its last message where nobody said that, else None.
-    """
-    _remember_hashes(state, request.request_hashes(has_ending=ending is not None), place, ending)
-    numbers = [number for number, _ in request.list_hashes()]
-    if numbers:
-        hashes = request.hashes()
-        rows = [hashes[number] for number in numbers]
-        messages = [request.rows[number] for number in numbers]
-        state.sent.append(SentRequest(rows, messages, request.form, place, has_ending=ending is not None))
-
-
-def has_strange_words(transcript: Transcript, run: RunState) -> bool:
-    """True for a list that may be a changed request of ours: words that were not recorded begin it, or stand before some that were."""
-    known = set(run.log.fingerprints)
-    items = _without_systems(transcript.request.parse())
-    is_known = [fingerprint(item) in known for item in items]
-    is_strange = not all(is_known) and any(is_known[is_known.index(False) :])
-    return is_strange or (len(items) > 1 and isinstance(items[0], TaskStep) and not is_known[0])
-
-
-def remember_records(run: RunState, records: Iterable[RequestRecord]) -> None:
-    """Remember requests that were given out before, or by another process: a list may be one, and what followed it."""
-    run.transcript.knows_requests = True
-    known = set(run.transcript.lists)  # a later request takes the place of an equal one
-    for record in records:
-        hashes = [bytes.fromhex(text) for text in record.lists]
-        if not known.issuperset(hashes):
-            ending = object() if hashes[1:] else None
-            _remember_hashes(run.transcript, hashes, run.log.count_fingerprints(record.head), ending)
-
-
-def _remember_hashes(state: TranscriptState, hashes: Sequence[bytes], place: int, ending: Any) -> None:
-    for at, digest in enumerate(hashes, 1):
-        state.remember(digest, KnownList(place, is_request=True, ending=ending if at == len(hashes) else None))

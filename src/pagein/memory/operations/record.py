@@ -23,8 +23,9 @@ from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, Flow, Head
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
+from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
-from pagein.memory.operations.ingest import Selection, Transcript, has_strange_words, select_new
+from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 

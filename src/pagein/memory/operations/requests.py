@@ -23,9 +23,9 @@ from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, RECENT_REQUESTS, FoldedLog, RunState, SummaryState
 from pagein.memory.operations.byte_limit import hold_to_bytes
+from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.filtered_view import filtered_view
 from pagein.memory.operations.history import expand
-from pagein.memory.operations.ingest import remember_request
 from pagein.memory.operations.load import keep_past, load_past
 from pagein.memory.operations.view import add_ledger, narrow_view
 from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
