@@ -567,3 +567,25 @@ def test_the_command_writes_the_page_and_tells_mistakes_in_one_line(tmp_path, mo
     assert out == ""
     assert "did you mean 'budget'?" in err
     assert err.count("\n") == 1
+
+
+class Wrong:
+    """A policy with a mistake: it returns a text."""
+
+    name = "wrong"
+
+    def __call__(self, view, budget):
+        return "nothing"
+
+
+def test_a_policy_that_is_none_is_refused_with_what_it_is():
+    with pytest.raises(ConfigurationError, match=r"such as Tiers\(\), not <class"):
+        AgentMemory.open(":memory:", policy=Tiers)
+    refusal = pytest.raises(ConfigurationError, match=r"a policy returns a Plan or None, and .* returned 'nothing'")
+    with AgentMemory.open(":memory:", policy=Wrong(), budget=500) as memory, refusal:
+        memory.compact()
+
+
+def test_step_types_are_classes_in_a_list_or_one_class():
+    with pytest.raises(ConfigurationError, match="step_types are subclasses of MemoryStep, not 5"):
+        AgentMemory.open(":memory:", step_types=5)

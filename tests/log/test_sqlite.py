@@ -366,9 +366,9 @@ def test_a_truncated_log_is_refused_and_left_as_it_is(path, share):
 
 
 def test_a_folder_or_a_missing_folder_is_refused(path):
-    with pytest.raises((LogUnreadable, LogUnwritable)):
+    with pytest.raises(LogUnreadable, match=r"is a folder; name a file in it, such as .*pagein\.db"):
         SQLiteLog(path.parent)
-    with pytest.raises(LogUnwritable):
+    with pytest.raises(LogUnwritable, match=r"there is no folder .*none; create it first"):
         SQLiteLog(path.parent / "none" / "run.db")
     for missing in (path, path.parent / "none" / "run.db"):
         with pytest.raises(LogUnreadable, match="no log here"):

@@ -145,8 +145,8 @@ def check_options(options: Options) -> None:
     policy, counter = options.get("policy", "ladder"), options.get("counter")
     if isinstance(policy, str):
         _policy(policy)
-    elif not callable(policy):
-        raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
+    elif not callable(policy) or isinstance(policy, type):
+        raise ConfigurationError(f'policy is a name, such as "tiers", or a policy, such as Tiers(), not {policy!r}')
     if counter is not None and not callable(getattr(counter, "text", None)):
         raise ConfigurationError(f"counter is a token counter, not {counter!r}")
     share = options.get("page_in", PAGE_IN_SHARE)

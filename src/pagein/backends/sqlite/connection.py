@@ -33,7 +33,7 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
     LogUnwritable.
     """
     if path != MEMORY and Path(path).is_dir():
-        raise LogUnreadable(f"{path} is a folder, not the file of a memory")
+        raise LogUnreadable(f"{path} is a folder; name a file in it, such as {Path(path, 'pagein.db')}")
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
         raise ConfigurationError(f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
     with translate_errors(path, writing=not readonly):
@@ -116,6 +116,8 @@ def _refuse_unwritable(where: Path) -> None:
     # may not be written either, and are in the way when the file may be again.
     if where.exists() and not os.access(where, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise LogUnwritable(f"{where}: the file may not be written; open the log with readonly=True")
+    if not where.parent.is_dir():
+        raise LogUnwritable(f"{where}: there is no folder {where.parent}; create it first")
 
 
 def _create_private(where: Path) -> None:

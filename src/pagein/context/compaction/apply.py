@@ -82,9 +82,14 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
 
 
 def plan_once(view: View, budget: Budget, make: Callable[[View, Budget], Plan | None]) -> Plan | None:
-    """Plan with a policy; what stays behind the place where its plan breaks the prefix loses its repeats, too."""
+    """Plan with a policy; what stays behind the place where its plan breaks the prefix loses its repeats, too.
+
+    Raises ConfigurationError for a policy that returns no plan of ours.
+    """
     plan = make(view, budget)
-    if plan is None:
+    if not (plan is None or isinstance(plan, Plan)):
+        raise ConfigurationError(f"a policy returns a Plan or None, and {make!r} returned {plan!r}")
+    if plan is None or not plan.replacements:
         return None
     start = min(by.first for by in plan.replacements)
     folded = tuple(fold_repeats(preview(view, plan.replacements), start))

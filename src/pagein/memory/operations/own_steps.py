@@ -7,7 +7,7 @@ the user's, and a step of a class that is not registered is shown and kept whole
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
@@ -33,7 +33,7 @@ def step_kind(step: type) -> str:
 def check_step_types(types: Any) -> StepTypes:
     """Return the classes by kind. Raises ConfigurationError for what is no class of steps, and for a kind said twice."""
     registered: dict[str, type[steps.MemoryStep]] = {}
-    for item in types or ():
+    for item in (types,) if isinstance(types, type) or not isinstance(types, Iterable) else types:
         if not isinstance(item, type) or not issubclass(item, steps.MemoryStep) or item in BUILT_IN:
             raise ConfigurationError(f"step_types are subclasses of MemoryStep, not {item!r}")
         kind = step_kind(item)
