@@ -1,6 +1,7 @@
 """A request of ours that comes back: what followed it is recorded, and nothing of ours as the user's words."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -469,22 +470,21 @@ def test_a_request_whose_messages_the_host_joined_is_known(note):
     assert len(merged) > 10
 
 
-def test_a_request_is_known_where_equal_replies_stand_beside_one_another_after_trimming():
-    memory = AgentMemory.open(":memory:", budget=900)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_request_is_known_where_equal_replies_stand_beside_one_another_after_trimming(seed):
+    memory, draw, expected = AgentMemory.open(":memory:", budget=900), random.Random(seed), ["Mend the bug."]
     start(memory, system=True)
     memory.pin("Never push.")
     for number in range(25):
         request = memory.to_messages()
         older = [
-            at
-            for at, row in enumerate(request[:-1])
-            if row["role"] == "user" and str(row["content"]).startswith("go on")
+            at for at, row in enumerate(request[:-1]) if row["content"] in expected[2::2] and row["role"] == "user"
         ]
-        request = [row for at, row in enumerate(request) if at not in older[:-1]]
-        written = memory.record_messages([*request, said("assistant", "ok"), said("user", f"go on {number}: {WORDS}")])
-        assert written.branch is None
+        dropped = draw.sample(older, len(older) * 3 // 4)
+        request = [row for at, row in enumerate(request) if at not in dropped]
+        words = draw.choice(("Try again.", f"go on {number}: {WORDS}", f"go on {number}"))
+        news = [draw.choice(("ok", "Done.")), words]
+        expected += news
+        assert memory.record_messages([*request, said("assistant", news[0]), said("user", words)]).branch is None
     assert memory.report().out
-    assert texts(memory.steps)[1:] == [
-        "Mend the bug.",
-        *(text for n in range(25) for text in ("ok", f"go on {n}: {WORDS}")),
-    ]
+    assert texts(memory.steps)[1:] == expected
