@@ -72,3 +72,19 @@ def test_no_request_has_more_bytes_than_the_budget(stack, protocol):
     assert len(sizes) == CALLS + 1
     assert 3_000 < max(sizes) <= 6_000
     assert made.provider.illegal == ()
+
+
+def test_a_list_whose_calls_share_an_id_goes_out_with_an_id_for_each(stack):
+    made = stack(ToolLoop(0))
+    call = {"id": "call_" + "a" * 24, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    turn = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": call["id"], "content": "x"}]
+    asked = [{"role": "user", "content": "Look."}]
+    for messages in ([*asked, *turn], [*asked, *turn, *turn], [*asked, *turn, *turn, *turn]):
+        answer = made.http().post(
+            "/v1/chat/completions", json={"model": "gpt-5", "messages": messages}, headers={"x-pagein-run": "shared"}
+        )
+        assert answer.headers["x-pagein"].endswith("; whole") == (len(messages) == 3)
+    assert made.provider.illegal == ()
+    ids = [row["tool_call_id"] for row in made.provider.received[-1].body["messages"] if row["role"] == "tool"]
+    assert len(set(ids)) == 3
+    assert ids[0] == call["id"]

@@ -18,7 +18,7 @@ from pagein.backends.open import open_store
 from pagein.context.view.view import View
 from pagein.errors import FormatError, LogError, PageinError, UnknownBranch
 from pagein.events.protocol import fingerprint
-from pagein.events.steps import SystemPromptStep, as_text
+from pagein.events.steps import ActionStep, SystemPromptStep, as_text
 from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
@@ -398,9 +398,16 @@ def _last_rows(raw: RawRequest, items: int) -> list[Any] | None:
 
 
 def _is_whole(view: View) -> bool:
-    """True if a view is the run as it was recorded: then the client's own request says the same."""
+    """True if a view is the run as it was recorded, with the ids of its calls: then the client's own request says the same."""
     is_plain = all(entry.tier == "system" for entry in view.front)
-    return is_plain and not view.has_replaced_entries and not view.tail
+    if not is_plain or view.has_replaced_entries or view.tail:
+        return False
+    return all(
+        call.id in ("", wire)
+        for entry in view.run
+        if isinstance(entry.item, ActionStep)
+        for call, wire in zip(entry.item.tool_calls, entry.ids, strict=False)
+    )
 
 
 def _note_outcome(memory: ServerMemory, prepared: PreparedView, outcome: Outcome) -> None:
