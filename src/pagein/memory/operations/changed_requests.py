@@ -143,13 +143,8 @@ class _Comparison:
 
         A message of the host beside one that is left out stands in its place: somebody changed it.
         """
-        if place <= path.at or path.place >= 0 or path.before is None:
-            return place >= path.at
-        hashes, last = self.sent.hashes, path
-        while last.before is not None and last.place < 0:
-            last = last.before
-        # The message before may have been a later one with the same words.
-        return last.place >= 0 and hashes[place - 1] == hashes[last.place]
+        is_host = path.place < 0 and path.before is not None
+        return place == path.at if is_host else place >= path.at
 
     def _with_words(self, path: _Path, items: tuple[Item, ...]) -> Iterator[_Path]:
         """Yield the ways to read a message as one of the request, or some joined ones, with words of the host's."""
