@@ -87,14 +87,12 @@ class _Comparison:
     rows: Sequence[bytes]
     sent: SentRequest
     run: RunState
-    _recorded: frozenset[bytes] = frozenset()
     _places: dict[bytes, list[int]] = field(default_factory=dict)
     """The places of each message in the request, by its hash."""
     _items: dict[int, tuple[Item, ...]] = field(default_factory=dict)
     _sent_items: dict[int, tuple[Item, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._recorded = frozenset(self.run.log.fingerprints)
         for place, row_hash in enumerate(self.sent.hashes):
             self._places.setdefault(row_hash, []).append(place)
 
@@ -196,8 +194,9 @@ class _Comparison:
         places = [*path.places()]
         if len(places) < 2:
             return False
+        recorded = {*self.run.log.fingerprints}
         items = (item for place in places for item in self._sent_items_of(place))
-        return any(fingerprint(item) not in self._recorded for item in without_systems(items))
+        return any(fingerprint(item) not in recorded for item in without_systems(items))
 
     def _items_of(self, number: int) -> tuple[Item, ...]:
         if number not in self._items:
