@@ -74,7 +74,7 @@ def test_a_port_that_cannot_be_used_is_named_with_the_cure(command, capsys, tmp_
 def test_a_store_that_cannot_be_read_ends_the_command_before_anything_is_served(command, capsys, tmp_path):
     damaged = tmp_path / "damaged.db"
     damaged.write_text("This is no database, whatever its name says. " * 20)
-    for path, why in ((damaged, "is not a database"), (tmp_path / "none" / "run.db", "unable to open")):
+    for path, why in ((damaged, "is not a database"), (tmp_path / "none" / "run.db", "there is no folder")):
         assert main([command[0], str(path), *command[1:]]) == 1
         assert why in capsys.readouterr().err.replace("\n", " ")
     assert damaged.read_text().startswith("This is no database")
