@@ -116,7 +116,8 @@ class _Comparison:
         for count, path in sorted(ends, key=lambda end: (end[1].inserted - end[0], end[1].inserted)):
             # The user may say what an ending says: with nothing behind it the user said it.
             is_said = self.sent.has_ending and count == len(rows) and rows[-1] == hashes[-1]
-            if count - is_said > least and self._is_certain(path):
+            known = (path.before or _Path(path.at - 1)) if is_said else path
+            if count - is_said > least and self._is_certain(known):
                 return ChangedRequest(count - is_said, self.sent.place, path.added)
         return None
 
@@ -191,12 +192,12 @@ class _Comparison:
 
     def _is_certain(self, path: _Path) -> bool:
         """True if more than one of the request's messages is in the list, and one that was not recorded."""
-        places = [*path.places()]
+        places = sorted(path.places())
         if len(places) < 2:
             return False
-        recorded = {*self.run.log.fingerprints}
-        items = (item for place in places for item in self._sent_items_of(place))
-        return any(fingerprint(item) not in recorded for item in without_systems(items))
+        # Together: a step may have several messages.
+        items = without_systems(self.sent.form.parse([self.sent.rows[place] for place in places]))
+        return not {*map(fingerprint, items)} <= {*self.run.log.fingerprints}
 
     def _items_of(self, number: int) -> tuple[Item, ...]:
         if number not in self._items:
