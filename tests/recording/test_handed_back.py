@@ -488,3 +488,26 @@ def test_a_request_is_known_where_equal_replies_stand_beside_one_another_after_t
         assert memory.record_messages([*request, said("assistant", news[0]), said("user", words)]).branch is None
     assert memory.report().out
     assert texts(memory.steps)[1:] == expected
+
+
+def test_a_list_spelled_anew_is_no_changed_request_where_a_step_has_several_messages():
+    memory = AgentMemory.open(":memory:", budget=100_000, format="openai-responses")
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+    rows = [said("user", "Look."), said("assistant", "I look."), call, output, said("assistant", "Done.")]
+    rows += [said("user", "And there? "), said("assistant", "Done.")]
+    memory.record_messages(rows)
+    memory.to_messages()
+    memory.record_messages([*rows[:5], said("user", "And there?"), rows[6], said("user", "Go on.")])
+    assert texts(memory.steps) == ["Look.", "I look.", "Done.", "And there? ", "Done.", "Go on."]
+
+
+def test_a_summary_of_the_client_before_what_the_user_said_last_is_not_recorded():
+    memory = AgentMemory.open(":memory:", budget=100_000)
+    turns = [said("user", "yes"), said("assistant", "Done."), said("user", "Words."), said("assistant", "ok")]
+    turns += [said("user", "yes"), said("assistant", "Reply 2.")]
+    memory.record_messages(turns)
+    ending = memory.to_messages()[-1]
+    memory.record_messages([said("user", "A summary of it."), said("user", "yes"), turns[-1], ending])
+    assert texts(memory.steps)[-1] == ending["content"]
+    assert "A summary of it." not in texts(memory.steps)
