@@ -148,7 +148,10 @@ class _Reader:
         open_places, numbers = [*range(self.place, end)], list[int]()
         for number in range(self.at, stop):
             place = next((at for at in open_places if is_same_item(self.chain.mark(at), self.marks[number])), None)
-            open_places.remove(place) if place is not None else numbers.append(number)
+            if place is None:
+                numbers.append(number)
+            else:
+                open_places.remove(place)
         if len(open_places) != len(numbers) or not (yield from self._is_old(stop, end)):
             return False
         is_last = end == len(self.chain)

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
@@ -26,9 +26,6 @@ from pagein.memory.operations.changed_requests import find_changed_request, with
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
-
-if TYPE_CHECKING:
-    pass
 
 _NUMBER = re.compile(r"\d+")
 
