@@ -66,3 +66,8 @@ def test_the_commands_of_a_page_run(line, tmp_path, monkeypatch, capsys):
 def test_no_page_has_a_block_of_another_kind():
     kinds = {name for page in PAGES for name, _ in FENCE.findall(page.read_text())}
     assert kinds <= {"python", "sh", "text"}
+
+
+def test_no_page_has_the_marks_of_a_merge():
+    marked = [page.name for page in PAGES if re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(), re.MULTILINE)]
+    assert marked == []
