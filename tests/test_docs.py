@@ -22,6 +22,11 @@ def blocks(language: str) -> list[tuple[str, list[str]]]:
     return [(page.name, [code for name, code in fences if name == language]) for page, fences in found]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_no_mark_of_a_merge(page):
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(), re.MULTILINE)
+
+
 def slow_unless_quick(name):
     return () if name in QUICK else pytest.mark.slow
 
