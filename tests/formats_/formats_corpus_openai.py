@@ -167,7 +167,7 @@ NAMED = {
     ],
     "fields inside a function": [
         user(),
-        assistant(tool_calls=[{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}", "parsed": {"x": [1]}}, "more": 1}]),
+        assistant(tool_calls=[{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}", "strict": {"x": [1]}}, "more": 1}]),
         tool("a"),
     ],
     "cache marks on messages": [system(cache_control={"type": "ephemeral"}), user(cache_control={"type": "ephemeral", "ttl": "1h"})],

@@ -5,8 +5,11 @@ import collections
 import pytest
 from anthropic.types import Message
 from anthropic.types import Usage as AnthropicUsage
-from openai.types.chat import ChatCompletion
-from openai.types.responses import Response
+from google.genai.types import GenerateContentResponse, GenerateContentResponseUsageMetadata
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCompletion
+from openai.types.responses import ParsedResponse, Response, ResponseCompletedEvent, ResponseTextDeltaEvent
+from pydantic import BaseModel
 
 from pagein import AgentMemory
 from pagein.errors import ConfigurationError, FormatError
@@ -101,6 +104,17 @@ def test_a_list_of_dicts_and_objects_is_known_in_the_next_turn(form, reply):
         (ANTHROPIC.usage, Usage(31, 7, 16)),
         (AnthropicUsage(input_tokens=3, output_tokens=2), Usage(3, 2)),
         ({"prompt_tokens": 3, "completion_tokens": 2}, Usage(3, 2)),
+        (
+            GenerateContentResponseUsageMetadata(
+                prompt_token_count=31, candidates_token_count=5, thoughts_token_count=2, cached_content_token_count=16
+            ),
+            Usage(31, 7, 16),
+        ),
+        (
+            {"inputTokens": 10, "outputTokens": 7, "cacheReadInputTokens": 16, "cacheWriteInputTokens": 5},
+            Usage(31, 7, 16),
+        ),
+        ({"input_tokens": 31, "output_tokens": 7, "input_token_details": {"cache_read": 16}}, Usage(31, 7, 16)),
         (Usage(1), Usage(1)),
     ],
 )
@@ -120,6 +134,80 @@ def test_a_completion_with_several_choices_is_refused_with_the_cure():
     two = COMPLETION.model_copy(update={"choices": COMPLETION.choices * 2})
     with pytest.raises(FormatError, match="the message of the one that was taken"):
         AgentMemory.open(":memory:", budget=4_000).record_messages(two)
+
+
+class City(BaseModel):
+    name: str
+
+
+def test_what_an_sdk_parsed_of_a_structured_output_is_not_sent_again():
+    """The Responses API answers 400 ("Unknown parameter") to it; it is the text, or the arguments, a second time."""
+    city = '{"name": "Ulm"}'
+    call = {"name": "read", "arguments": '{"p": 1}', "parsed_arguments": {"p": 1}}
+    message = {"role": "assistant", "content": city, "parsed": {"name": "Ulm"}}
+    message |= {"tool_calls": [{"id": "c1", "type": "function", "function": call}]}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    chat = ParsedChatCompletion[City].model_validate({**COMPLETION.model_dump(), "choices": [choice]})
+    part = {"type": "output_text", "text": city, "annotations": [], "parsed": {"name": "Ulm"}}
+    items = [
+        {"id": "m1", "type": "message", "role": "assistant", "status": "completed", "content": [part]},
+        {"id": "f1", "type": "function_call", "call_id": "c1", **call},
+    ]
+    response = ParsedResponse[City].model_validate({**RESPONSE.model_dump(), "output": items})
+    block = {"type": "text", "text": city, "parsed_output": {"name": "Ulm"}}
+    use = {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": 1}}
+    for form, reply in (
+        ("openai", chat),
+        ("openai-responses", response),
+        ("anthropic", {"role": "assistant", "content": [block, use]}),
+    ):
+        memory = AgentMemory.open(":memory:", budget=4_000, format=form)
+        memory.record_messages([TASK])
+        memory.record_messages(reply)
+        memory.record_messages(ANSWERS[form])
+        assert "Ulm" in str(memory.to_messages())
+        assert "parsed" not in str(memory.to_messages())
+
+
+def test_the_last_event_of_a_stream_is_its_response_and_another_piece_is_refused():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="openai-responses")
+    last = ResponseCompletedEvent(type="response.completed", sequence_number=2, response=RESPONSE)
+    memory.record_messages([TASK])
+    memory.record_messages(last)
+    assert memory.steps[1].tool_calls[0].id == "c1"
+    delta = {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "logprobs": [],
+    }
+    piece = ResponseTextDeltaEvent.model_validate({**delta, "delta": "Hel", "sequence_number": 1})
+    choice = {"index": 0, "delta": {"role": "assistant", "content": "Hel"}}
+    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    for event in (piece, piece.model_dump(), ChatCompletionChunk.model_validate(chunk), {"type": "message_start"}):
+        for handed in (event, [event, event]):
+            with pytest.raises(FormatError, match="hand over the whole reply"):
+                memory.record_messages(handed)
+    assert len(memory.steps) == 2
+
+
+def test_a_blocked_response_of_gemini_is_refused_with_its_reason():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="gemini")
+    with pytest.raises(FormatError, match="finish reason is SAFETY"):
+        memory.record_messages(GenerateContentResponse.model_validate({"candidates": [{"finish_reason": "SAFETY"}]}))
+
+
+def test_an_artifact_of_any_kind_does_not_keep_a_tools_result_out():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="langchain")
+    rows = [
+        HumanMessage("Read."),
+        AIMessage("", tool_calls=[{"id": "c1", "name": "read", "args": {}}]),
+        ToolMessage("ok", tool_call_id="c1", artifact={"frame": object()}),
+    ]
+    memory.record_messages(rows)
+    memory.record_messages([*rows, HumanMessage("And?")])
+    assert [len(memory.steps), memory.steps[1].observations[0].content] == [3, "ok"]
 
 
 # Formats that nobody named
@@ -161,6 +249,27 @@ def test_a_request_for_gemini_is_known_by_its_parts(request_):
     memory = AgentMemory.open(":memory:", budget=4_000)
     memory.record_messages(request_)
     assert [as_text(step.content) for step in memory.steps] == ["Hi."]
+
+
+def test_a_request_for_bedrock_is_known_by_its_blocks():
+    rows = [
+        {"role": "user", "content": [{"text": "Read."}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "read", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "ok"}]}}]},
+    ]
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages(rows[:1])
+    memory.record_messages(rows)
+    assert [as_text(memory.steps[0].content), as_text(memory.steps[1].observations[0].content)] == ["Read.", "ok"]
+
+
+def test_a_message_with_bytes_and_a_cache_marker_is_known_again():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="bedrock")
+    content = [{"text": "Look."}, {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF-1.4"}}}]
+    marker = {"cachePoint": {"type": "default"}}
+    for rows in ([*content, marker], content):
+        memory.record_messages([{"role": "user", "content": rows}])
+        assert len(memory.steps) == 1
 
 
 def test_a_format_that_was_named_is_never_guessed():

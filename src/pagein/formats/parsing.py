@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.steps import ActionStep, Content, Image, Opaque, Part, Text, ToolCall
+from pagein.events.steps import ActionStep, Content, Image, Opaque, Part, Text, ToolCall, Usage
 
 IMAGE_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
@@ -31,6 +31,8 @@ _READABLE_KEYS = (
 )  # fmt: skip
 _SIGNATURE_KEYS = ("signature", "cited_text")  # repeat or sign what is read elsewhere
 _LABEL_MAX_CHARS = 80
+PARSED_KEYS = ("parsed", "parsed_arguments", "parsed_output")
+"""Fields of structured outputs: the text or the arguments again, as an object of the application. The APIs refuse them."""
 _NESTED_KEYS = ("content", "source", "input", "output", "file")
 
 
@@ -103,9 +105,20 @@ def _dump_model(value: Any, path: str) -> Any:
         raise FormatError(f"{type_name(value)} is not JSON", path=path)
     try:
         # The SDKs declare every field optional; nulls are their defaults.
-        return dump(value, exclude_none=True)
+        fields = dump(value, exclude_none=True)
     except Exception as error:
         raise FormatError(f"{type_name(value)}.model_dump() failed: {error}", path=path) from error
+    if isinstance(fields, dict) and not _is_json(artifact := fields.get("artifact")):
+        fields["artifact"] = {"not recorded": type_name(artifact)}  # LangChain's, any object: no model is sent it
+    return fields
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        to_plain_json(value)
+    except FormatError:
+        return False
+    return True
 
 
 def type_name(value: Any) -> str:
@@ -247,8 +260,8 @@ class Fields:
         return Fields(self.take(key), self.path_of(key))
 
     def rest(self) -> dict[str, Any]:
-        """Return the fields not taken, without nulls, which mean absent in both APIs."""
-        return {key: value for key, value in self._rest.items() if value is not None}
+        """Return the fields not taken, without nulls, which mean absent in both APIs, and without what an SDK parsed."""
+        return {key: value for key, value in self._rest.items() if value is not None and key not in PARSED_KEYS}
 
     def error(self, key: str, message: str) -> FormatError:
         """Make the error for a wrong field."""
@@ -363,6 +376,31 @@ def token_count(usage: Any, *keys: str) -> int:
     """Return the first count above 0 in a provider's usage; 0 where there is none."""
     values = (usage.get(key) for key in keys) if isinstance(usage, Mapping) else ()
     return next((value for value in values if type(value) is int and value > 0), 0)  # bool is a subclass of int
+
+
+_INPUT_KEYS = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount", "prompt_token_count")
+_INPUT_BESIDE_KEYS = (
+    "cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens",
+    "toolUsePromptTokenCount", "tool_use_prompt_token_count",
+)  # fmt: skip
+"""Counts that the count of the input does not include: Anthropic's and Bedrock's of the cache, Gemini's of tools."""
+_OUTPUT_KEYS = ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount", "candidates_token_count")
+_THOUGHT_KEYS = ("thoughtsTokenCount", "thoughts_token_count")
+_CACHED_KEYS = (
+    "cache_read_input_tokens", "cacheReadInputTokens", "cachedContentTokenCount", "cached_content_token_count",
+    "cached_tokens", "cache_read",
+)  # fmt: skip
+_DETAIL_KEYS = ("input_tokens_details", "prompt_tokens_details", "input_token_details")
+
+
+def parse_usage(fields: Any) -> Usage | None:
+    """Return the usage of a request as any provider reports it; None where the value is none."""
+    if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
+        return None
+    read = token_count(fields, *_INPUT_KEYS) + sum(token_count(fields, key) for key in _INPUT_BESIDE_KEYS)
+    cached = (token_count(holder, *_CACHED_KEYS) for holder in (fields, *map(fields.get, _DETAIL_KEYS)))
+    output = token_count(fields, *_OUTPUT_KEYS) + token_count(fields, *_THOUGHT_KEYS)
+    return Usage(read, output, next(filter(None, cached), 0))
 
 
 def action_step(parts: Sequence[Part], calls: Sequence[ToolCall], **fields: Any) -> ActionStep:

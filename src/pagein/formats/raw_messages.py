@@ -42,6 +42,8 @@ _RESPONSES_ITEMS = frozenset(
     | {"computer_call", "computer_call_output", "local_shell_call", "local_shell_call_output", "item_reference"}
     | {"shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output"}
 )
+_BEDROCK_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
+"""Bedrock's blocks have no type; each is an object with one of these keys."""
 _OPENAI_PARTS = frozenset({"image_url"})
 _OPENAI_AUDIO = "input_audio"
 """A part of both APIs of OpenAI."""
@@ -114,7 +116,7 @@ def hash_row(row: Any) -> bytes:
     """Hash a message. Raises FormatError for one that is not JSON."""
     data = _encode(row)
     if _MARKER_HINT in data and any(marker in data for marker in _MARKERS):
-        data = _encode(without_cache_markers(to_plain_json(row, "messages")))
+        data = _encode(without_cache_markers(to_plain_json(row, "messages", encode_bytes=True)))
     return hashlib.sha256(data).digest()[:16]
 
 
@@ -228,6 +230,8 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         signs.add("openai")
     if type(row.get("content")) is list:
         kinds = {kind for kind in part_types(row) if isinstance(kind, str)}
+        blocks = [part.keys() for part in row["content"] if isinstance(part, dict)]
+        signs |= {"bedrock"} if any(len(keys) == 1 and keys <= _BEDROCK_KEYS for keys in blocks) else set()
         signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
         signs |= {"openai-responses"} if not kinds.isdisjoint(_RESPONSES_PARTS) else set()
         signs |= {"openai"} if not kinds.isdisjoint(_OPENAI_PARTS) else set()

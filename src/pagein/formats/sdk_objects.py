@@ -11,7 +11,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from pagein.errors import ConfigurationError, FormatError
 from pagein.events.steps import Usage
-from pagein.formats.parsing import to_plain_json, token_count
+from pagein.formats.parsing import parse_usage, to_plain_json, token_count
+
+_EVENTS = ("response.", "content_block_", "message_start", "message_delta", "message_stop")
+"""The beginnings of the types of a stream's events."""
+_LAST_EVENTS = ("response.completed", "response.incomplete")
+"""Those that have the whole response."""
 
 
 @runtime_checkable
@@ -53,14 +58,19 @@ def _unwrap_one(message: Any, path: str) -> Any:
     row = to_plain_json(message, path, encode_bytes=True) if is_dumpable(message) else message
     if not isinstance(row, Mapping) or not _is_response(row):
         return row
-    if "output" in row:
+    if row.get("type") in _LAST_EVENTS and isinstance(row.get("response"), Mapping):
+        row = row["response"]
+    if isinstance(row.get("output"), list | tuple):
         return [to_plain_json(item, f"{path}.output[{at}]") for at, item in enumerate(row["output"])]
-    choices = row["choices"]
-    if len(choices) != 1:
+    choices = row.get("choices")
+    if choices is not None and len(choices) != 1:
         raise FormatError(
             f"a completion with {len(choices)} choices: hand over the message of the one that was taken", path=path
         )
-    return to_plain_json(_field(choices[0], "message"), f"{path}.choices[0].message")
+    reply = _field(choices[0], "message") if choices else None
+    if reply is None:
+        raise FormatError("a piece of a stream: hand over the whole reply, which has its message", path=path)
+    return to_plain_json(reply, f"{path}.choices[0].message")
 
 
 def _field(value: Any, name: str) -> Any:
@@ -69,37 +79,31 @@ def _field(value: Any, name: str) -> Any:
 
 
 def _is_response(row: Mapping[str, Any]) -> bool:
-    """True for a whole response: a chat completion, or one of the Responses API."""
+    """True for a whole response, a chat completion or one of the Responses API, and for an event of its stream."""
     if "role" in row or "messages" in row or "input" in row:
         return False
-    is_completion = isinstance(row.get("choices"), list | tuple)
-    return is_completion or (row.get("object") == "response" and isinstance(row.get("output"), list | tuple))
+    if isinstance(row.get("choices"), list | tuple) or str(row.get("type")).startswith(_EVENTS):
+        return True
+    return row.get("object") == "response" and isinstance(row.get("output"), list | tuple)
 
 
 # Usage
-
-_INPUT_KEYS, _OUTPUT_KEYS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
-_DETAIL_KEYS = ("input_tokens_details", "prompt_tokens_details")
 
 
 def read_usage(usage: Any) -> Usage:
     """The usage of a request as its provider reported it: a Usage, an SDK's object, or its fields.
 
-    Anthropic's ``input_tokens`` are without those read from or written to the cache, which are added. Raises
-    ConfigurationError for what is no usage.
+    What was read from or written to the cache is input. Raises ConfigurationError for what is no usage.
     """
     if isinstance(usage, Usage):
         return usage
     try:
-        fields = _usage_fields(usage)
+        report = parse_usage(_usage_fields(usage))
     except FormatError:
-        fields = None
-    if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
+        report = None
+    if report is None:
         raise ConfigurationError(f"usage is a Usage, or the usage of an SDK's response, not {usage!r:.200}")
-    details: Mapping[str, Any] = next((fields[key] for key in _DETAIL_KEYS if isinstance(fields.get(key), Mapping)), {})
-    cached = token_count(fields, "cache_read_input_tokens") or token_count(details, "cached_tokens")
-    beside = token_count(fields, "cache_read_input_tokens") + token_count(fields, "cache_creation_input_tokens")
-    return Usage(token_count(fields, *_INPUT_KEYS) + beside, token_count(fields, *_OUTPUT_KEYS), cached)
+    return report
 
 
 def _usage_fields(usage: Any) -> Any:
@@ -111,4 +115,4 @@ def cache_written(usage: Any) -> int:
     if isinstance(usage, Usage):
         return 0
     fields = _usage_fields(usage)
-    return token_count(fields, "cache_creation_input_tokens") if isinstance(fields, Mapping) else 0
+    return token_count(fields, "cache_creation_input_tokens", "cacheWriteInputTokens")

@@ -7,7 +7,6 @@ session, ``thread#1`` and so on, and the old one stays as it was.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import Counter, OrderedDict
@@ -82,7 +81,7 @@ class ThreadConversation:
     def record(self, messages: Sequence[Any]) -> None:
         """Write the messages durably, all or none."""
         if messages:
-            self.memory.record_messages(list(map(_storable_message, messages)), NAME, whole=False)
+            self.memory.record_messages(list(messages), NAME, whole=False)
             self.add_recorded(messages)
 
     def add_recorded(self, messages: Sequence[Any]) -> None:
@@ -112,18 +111,6 @@ def _is_same_message(message: Any, record: Record) -> bool:
         and message.type.removesuffix("MessageChunk").lower() == other.type.removesuffix("MessageChunk").lower()
         and all(getattr(message, name, None) == getattr(other, name, None) for name in _COMPARED_FIELDS)
     )
-
-
-def _storable_message(message: Any) -> Any:
-    """The message without an artifact that is not JSON: the graph's state has it, and no model is sent it."""
-    artifact = getattr(message, "artifact", None)
-    if artifact is None:
-        return message
-    try:
-        json.dumps(artifact, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return message.model_copy(update={"artifact": {"not recorded": type(artifact).__name__}})
-    return message
 
 
 @dataclass(slots=True)
@@ -240,7 +227,7 @@ class Threads:
             )
         while len(self._open) >= MAX_OPEN_THREADS:
             self._close_thread(next(iter(self._open)))
-        items = LangChain().parse(list(map(_storable_message, messages)))
+        items = LangChain().parse(list(messages))
         sessions = ThreadSessions()
         newest: ThreadConversation | None = None
         while True:

@@ -159,7 +159,7 @@ def _observation(block: parsing.Fields) -> steps.Observation:
 
 def _action(message: parsing.Fields) -> steps.ActionStep:
     rows = message.text_or_rows("content", _CONTENT)
-    usage, model = _usage(message.take("usage")), message.take("model")
+    usage, model = parsing.parse_usage(message.take("usage")), message.take("model")
     model = model if isinstance(model, str) else ""
     beside = parsing.opaque_extra(
         NAME, "message", {key: value for key, value in message.rest().items() if key not in _RESPONSE_KEYS}
@@ -196,17 +196,6 @@ def _is_returned(row: Block) -> bool:
         case "thinking":
             return bool(row.get("signature"))
     return True
-
-
-def _usage(value: Any) -> steps.Usage | None:
-    """Parse a response's usage. Its ``input_tokens`` excludes tokens read from and written to the cache."""
-    if not isinstance(value, dict):
-        return None
-    cached = parsing.token_count(value, "cache_read_input_tokens")
-    read = (
-        parsing.token_count(value, "input_tokens") + parsing.token_count(value, "cache_creation_input_tokens") + cached
-    )
-    return steps.Usage(read, parsing.token_count(value, "output_tokens"), cached)
 
 
 def _call(block: parsing.Fields, at: int) -> steps.ToolCall:

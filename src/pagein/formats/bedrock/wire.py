@@ -131,7 +131,7 @@ def _observation(result: parsing.Fields) -> steps.Observation:
 
 def _action(message: parsing.Fields) -> steps.ActionStep:
     rows = message.text_or_rows("content", _CONTENT)
-    usage = _usage(message.take("usage"))
+    usage = parsing.parse_usage(message.take("usage"))
     if isinstance(rows, str):
         return steps.ActionStep(rows, usage=usage)
     parts: list[steps.Part] = []
@@ -152,15 +152,6 @@ def _call(call: parsing.Fields, at: int) -> steps.ToolCall:
     return steps.ToolCall(
         call_id, name, parsing.compact_json(arguments), at, parsing.opaque_extra(NAME, "toolUse", call.rest())
     )
-
-
-def _usage(value: Any) -> steps.Usage | None:
-    """Parse a response's usage. Its ``inputTokens`` excludes tokens read from and written to the cache."""
-    if not isinstance(value, dict):
-        return None
-    cached = parsing.token_count(value, "cacheReadInputTokens")
-    read = parsing.token_count(value, "inputTokens") + parsing.token_count(value, "cacheWriteInputTokens") + cached
-    return steps.Usage(read, parsing.token_count(value, "outputTokens"), cached) if read else None
 
 
 def _part(row: Any, path: str) -> steps.Part:

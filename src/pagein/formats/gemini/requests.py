@@ -41,6 +41,10 @@ def _response_content(row: Any) -> Any:
     match row:
         case {"candidates": [{"content": dict(content)}, *_]}:
             return {**content, **{key: row[key] for key in RESPONSE_KEYS if key in row}}
+        case {"candidates": [{"finishReason": reason}, *_]}:
+            raise FormatError(
+                f"a response without content, whose finish reason is {reason}: ask again", path="contents"
+            )
         case _:
             return row
 

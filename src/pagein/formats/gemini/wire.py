@@ -116,7 +116,7 @@ class Gemini(WireFormat):
 
 
 def _action(content: parsing.Fields) -> steps.ActionStep:
-    usage, model = _usage(content.take("usageMetadata")), content.take("modelVersion")
+    usage, model = parsing.parse_usage(content.take("usageMetadata")), content.take("modelVersion")
     parts: list[steps.Part] = []
     calls: list[steps.ToolCall] = []
     for row, path in content.rows("parts"):
@@ -126,15 +126,6 @@ def _action(content: parsing.Fields) -> steps.ActionStep:
             parts.append(_part(row, path))
     named = model if isinstance(model, str) else ""
     return parsing.action_step(parts, calls, model=named, usage=usage)
-
-
-def _usage(value: Any) -> steps.Usage | None:
-    """Parse a response's usage. Its ``promptTokenCount`` includes cached tokens; thoughts are output."""
-    if not isinstance(value, dict):
-        return None
-    output = parsing.token_count(value, "candidatesTokenCount") + parsing.token_count(value, "thoughtsTokenCount")
-    read = parsing.token_count(value, "promptTokenCount") + parsing.token_count(value, "toolUsePromptTokenCount")
-    return steps.Usage(read, output, parsing.token_count(value, "cachedContentTokenCount")) if read else None
 
 
 def _call(part: parsing.Fields, at: int) -> steps.ToolCall:

@@ -172,7 +172,7 @@ def _part(row: Block, path: str) -> steps.Part:
 def _action(message: parsing.Fields) -> steps.ActionStep:
     for key in ("type", "role"):
         message.take(key)
-    usage = _usage(message.take("usage_metadata"))
+    usage = parsing.parse_usage(message.take("usage_metadata"))
     kwargs = message.take("additional_kwargs")
     kwargs = dict(kwargs) if isinstance(kwargs, dict) else {}
     before = [_kwargs_part(kwargs, key) for key in _REASONING_KEYS]
@@ -258,15 +258,6 @@ def _parts_and_calls(
     if calls:
         return tuple(parts) or None, [*calls, *waiting]
     return parsing.mark_lone_text(tuple(parts), NAME), waiting
-
-
-def _usage(value: Any) -> steps.Usage | None:
-    """Parse the reported usage. LangChain's ``input_tokens`` includes cached ones."""
-    if not isinstance(value, dict):
-        return None
-    read = parsing.token_count(value, "input_tokens")
-    cached = parsing.token_count(value.get("input_token_details"), "cache_read")
-    return steps.Usage(read, parsing.token_count(value, "output_tokens"), cached) if read else None
 
 
 # -- rendering

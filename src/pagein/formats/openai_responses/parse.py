@@ -155,7 +155,8 @@ def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator
         if part["type"] == "refusal":
             yield steps.Opaque(NAME, "refusal", parsing.compact_json({**part, **notes}), part["refusal"])
             continue
-        beside = {key: value for key, value in part.items() if key not in ("type", "text")} | notes
+        known = ("type", "text", *parsing.PARSED_KEYS)
+        beside = {key: value for key, value in part.items() if key not in known} | notes
         # The empty extra marks a lone text that came in a list.
         is_noted = beside or len(content) == 1
         yield steps.Text(part["text"], steps.Opaque(NAME, "part", parsing.compact_json(beside)) if is_noted else None)
