@@ -49,6 +49,24 @@ def test_a_clock_in_the_system_prompt_records_the_clock_alone():
 
 
 @pytest.mark.parametrize("reopened", [False, True])
+def test_a_client_s_own_fields_beside_its_messages_are_no_other_messages(tmp_path, reopened):
+    """Such as the time at which a list was read from a database: each turn recorded the whole list again."""
+    memory = open_memory(tmp_path / "run.db")
+    for hour in range(4):
+        if reopened:
+            memory.close()
+            memory = open_memory(tmp_path / "run.db")
+        own = {"timestamp": hour, "messageId": f"m{hour}", "metadata": {"seen": hour}} if hour else {}
+        prompt = {"role": "developer" if hour % 2 else "system", "content": "Be brief."}
+        memory.record_messages([{**row, **own} for row in (prompt, *TALK[: hour + 1])])
+    assert texts(memory) == [row["content"] for row in TALK]
+    assert len(memory.steps) == 5
+    assert memory.repairs == ()
+    named = [{**row, "name": "bob"} if row is TALK[2] else row for row in TALK]
+    assert memory.record_messages(named).branch == "branch-1"
+
+
+@pytest.mark.parametrize("reopened", [False, True])
 @pytest.mark.parametrize("head", [["It is {} o'clock. Hi."], ["<env>\nToday is day {}.\n</env>", "Hi."]])
 def test_a_clock_in_the_first_message_doubles_nothing(tmp_path, head, reopened):
     memory = open_memory(tmp_path / "run.db")

@@ -39,6 +39,15 @@ def normal_fields(text: str) -> str:
     return "" if value in ({}, []) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
+def speaker_name(text: str) -> str:
+    """Return the name in the other fields of a message; "" where there is none."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return str(fields.get("name") or "") if isinstance(fields, dict) else ""
+
+
 def normal_arguments(text: str) -> str:
     """Spell a tool's arguments normally: equal for JSON with other spaces or another order of keys."""
     try:

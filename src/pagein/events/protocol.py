@@ -27,7 +27,7 @@ from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
-from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields
+from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields, speaker_name
 from pagein.events.quoting import HIDDEN
 
 
@@ -194,7 +194,8 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     """Hash the normal spelling of an item; observations of an action are hashed by themselves.
 
     Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
-    what a model said its text and its calls count: clients drop its reasoning and its annotations.
+    what a model said its text and its calls count: clients drop its reasoning and its annotations. Of the fields beside a
+    user's message its name counts: clients add times, ids and notes of their own, and change them.
     """
     if isinstance(item, steps.Observation) and item.is_message:
         item = steps.TaskStep(item.content)  # an application hands it over as the user's words
@@ -206,8 +207,8 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     pieces = [piece for piece in parts if piece[0] not in REASONING_KINDS]
     pieces += [("call", call.name, normal_text(normal_arguments(call.arguments))) for call in calls]
     pieces = pieces or parts
-    if isinstance(item, steps.SystemPromptStep | steps.TaskStep) and (extra := _normal_extra(item.extra)):
-        pieces.append(("beside", extra))
+    if isinstance(item, steps.TaskStep) and item.extra is not None and (name := speaker_name(item.extra.body)):
+        pieces.append(("name", name))
     text = repr(pieces).encode("utf-8", "surrogatepass")
     return prefix + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
 
