@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, cast
@@ -21,8 +22,8 @@ from pagein.events.protocol import RESULT_PREFIX, erased_fingerprint, fingerprin
 from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
 from pagein.formats.base import Item
 from pagein.formats.langchain.wire import NAME, LangChain
-from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
-from pagein.integrations._threads import HistoryTracker, count_instructions, session_name
+from pagein.integrations._owners import OWNER_MARK, OwnedConversation, OwnerChoice, OwnerOf
+from pagein.integrations._threads import HistoryTracker, OpenConversations, count_instructions, session_name
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.erasure.redact import ERASED, redact
@@ -38,9 +39,6 @@ except ImportError as missing:
 
 Source = str | os.PathLike[str] | AgentMemory
 """Where conversations are recorded: a store, with a session for each thread; or one memory, for one conversation."""
-
-MAX_OPEN_THREADS = 64
-"""Threads kept open; the one used longest ago is closed, and opened again when it goes on."""
 
 MAX_CONFLICTS = 8
 """Times that messages are recorded while other processes write to the thread."""
@@ -115,10 +113,14 @@ def _is_same_message(message: Any, record: Record) -> bool:
 
 @dataclass(slots=True)
 class ThreadSessions:
-    """The open conversations of a thread, and the number of sessions it has in the store."""
+    """The open conversations of a thread, and the number of sessions it has in the store.
+
+    ``is_compared`` is False where they were opened for a tool, before any state was compared with them.
+    """
 
     conversations: list[ThreadConversation] = field(default_factory=list)
     count: int = 0
+    is_compared: bool = True
 
 
 class Threads:
@@ -132,7 +134,7 @@ class Threads:
         self.options = options
         if isinstance(source, AgentMemory) and source.has_facts:
             self.options = Options(facts=True)
-        self._open: OrderedDict[OwnedConversation, ThreadSessions] = OrderedDict()
+        self._open = OpenConversations[OwnedConversation, ThreadSessions]()
         self._lock = threading.RLock()
         if not isinstance(source, AgentMemory):
             self._scratch_memory().close()  # a bad option raises now
@@ -148,13 +150,21 @@ class Threads:
         """A thread by its name and its owners. Raises ConfigurationError."""
         return self._owners.named_conversation(thread, owners)
 
+    def using(self, thread: OwnedConversation) -> AbstractContextManager[None]:
+        """Keep the memories of a thread open meanwhile, whatever other threads are opened."""
+        return self._open.using(thread)
+
     def record(self, thread: OwnedConversation, messages: Sequence[Any], system: str | None) -> ThreadConversation:
         """Record the messages, and return the conversation of the thread that has them. Raises FormatError, LogError."""
+        self._owners.check_marks(thread, (getattr(message, "response_metadata", None) for message in messages))
         with self._lock:
             return retry_on_conflict(lambda: self._record(thread, messages, system), attempts=MAX_CONFLICTS)
 
     def _record(self, thread: OwnedConversation, messages: Sequence[Any], system: str | None) -> ThreadConversation:
-        sessions = self._open.get(thread) or self._open_thread(thread, messages)
+        sessions = self._open.get(thread)
+        if sessions is None or not sessions.is_compared:
+            self._close_thread(thread)
+            sessions = self._open_thread(thread, messages)
         self._open.move_to_end(thread)
         longest_first = sorted(sessions.conversations, key=lambda conversation: -len(conversation.tracker))
         try:
@@ -179,7 +189,10 @@ class Threads:
         request: Sequence[Any],
         response: Sequence[Any],
     ) -> ThreadConversation:
-        """Record the model's messages behind those of its request. Raises FormatError, LogError."""
+        """Record the model's messages behind those of its request, marked as the owner's. Raises FormatError, LogError."""
+        if mark := self._owners.mark(thread):
+            for message in response:
+                message.response_metadata[OWNER_MARK] = mark
         with self._lock:
             sessions = self._open.get(thread)
             is_open = sessions is not None and any(other is conversation for other in sessions.conversations)
@@ -193,10 +206,11 @@ class Threads:
             return conversation
 
     def latest(self, thread: OwnedConversation) -> ThreadConversation | None:
-        """The conversation of the thread that was used last, where one is open."""
+        """The conversation of the thread that was used last, else the newest in the store; None where there is none."""
         with self._lock:
-            sessions = self._open.get(thread)
-            return sessions.conversations[-1] if sessions and sessions.conversations else None
+            sessions = self._open.get(thread) or self._open_thread(thread, None)
+            self._open.move_to_end(thread)
+            return sessions.conversations[-1] if sessions.conversations else None
 
     def view_unrecorded(self, messages: Sequence[Any], system: str | None) -> list[dict[str, Any]]:
         """A view of messages that are not the conversation's own, recorded nowhere. Raises OverBudget."""
@@ -218,26 +232,28 @@ class Threads:
             return AgentMemory.open(":memory:", budget=source.budget, counter=source.view().counter)
         return AgentMemory.open(":memory:", **self._owners.options)
 
-    def _open_thread(self, thread: OwnedConversation, messages: Sequence[Any]) -> ThreadSessions:
-        """The thread as the store has it: of its sessions, the newest that the state goes on from."""
+    def _open_thread(self, thread: OwnedConversation, messages: Sequence[Any] | None) -> ThreadSessions:
+        """The thread as the store has it: of its sessions, the newest that the state goes on from, or the newest."""
         if isinstance(self._source, AgentMemory) and self._open:
             raise ConfigurationError(
                 f"thread {thread.name!r}: the memory holds thread {next(iter(self._open)).name!r}. One memory is one "
                 "conversation: pass the path of a store instead, where each thread has its own"
             )
-        while len(self._open) >= MAX_OPEN_THREADS:
-            self._close_thread(next(iter(self._open)))
-        items = LangChain().parse(list(messages))
-        sessions = ThreadSessions()
+        while (idle := self._open.first_to_close()) is not None:
+            self._close_thread(idle)
+        items = LangChain().parse(list(messages or ()))
+        sessions = ThreadSessions(is_compared=messages is not None)
         newest: ThreadConversation | None = None
         while True:
             conversation = ThreadConversation(self._open_memory(thread, sessions.count))
             steps = conversation.memory.steps
-            count = _count_recorded(conversation, steps, items) if steps else None
+            count = None
+            if steps:
+                count = 0 if messages is None else _count_recorded(conversation, steps, items)
             if count is None:
                 self._close_memory(conversation)
             else:
-                conversation.add_recorded(messages[:count])
+                conversation.add_recorded((messages or ())[:count])
                 self._close_memory(newest)
                 newest = conversation
             sessions.count += bool(steps)
@@ -290,7 +306,7 @@ class ThreadHolder:
     _threads: Threads
 
     def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
-        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
+        """The memory of a thread, to look into; None where nothing was recorded. ``owners`` names those of the call."""
         conversation = self._threads.latest(self._threads.named(str(thread), owners))
         return None if conversation is None else conversation.memory
 
@@ -360,10 +376,12 @@ def _make_tool(threads: Threads, definition: ToolDefinition) -> BaseTool:
     name = definition["name"]
 
     def call_tool(**arguments: Any) -> str:
-        conversation = threads.latest(threads.running())
-        if conversation is None:
-            return "Nothing was recorded yet."
-        return conversation.memory.call_tool(name, arguments)
+        thread = threads.running()
+        with threads.using(thread):
+            conversation = threads.latest(thread)
+            return (
+                "Nothing was recorded yet." if conversation is None else conversation.memory.call_tool(name, arguments)
+            )
 
     return StructuredTool(
         name=name, description=definition["description"], args_schema=definition["parameters"], func=call_tool

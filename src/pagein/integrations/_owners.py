@@ -5,8 +5,9 @@ A conversation of another owner is another session, under the same name, too: no
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
@@ -19,6 +20,9 @@ OwnerOf = Callable[[Any], str]
 """Names the owner of a call, from what the framework hands over: a config, or a run context."""
 
 OWNERS = ("user", "project", "task")
+
+OWNER_MARK = "pagein:owner"
+"""Key in the fields of an answer that no model is sent: the mark of the user whom it was given to."""
 
 _LIKE_OWNED = re.compile(rf"(?:{'|'.join(OWNERS)})[=%]")
 
@@ -72,6 +76,21 @@ class OwnerChoice:
         """The options of a conversation's memory."""
         return cast(Options, {**self.options, **dict(conversation.owners)})
 
+    def mark(self, conversation: OwnedConversation) -> str:
+        """The mark of the conversation's user and tenant; "" where neither depends on the call."""
+        names = {"tenant": conversation.tenant, **dict(conversation.owners)}
+        marked = [kind for kind in ("tenant", "user") if kind in self._functions]
+        return hashlib.sha256("\0".join(names[kind] for kind in marked).encode()).hexdigest()[:16] if marked else ""
+
+    def check_marks(self, conversation: OwnedConversation, fields: Iterable[Mapping[str, Any] | None]) -> None:
+        """Raise ConfigurationError if the model gave one of the answers with these fields to another user or tenant."""
+        mark = self.mark(conversation)
+        if mark and any(each and each.get(OWNER_MARK, mark) != mark for each in fields):
+            raise ConfigurationError(
+                f"the messages of {conversation.name!r} hold answers to another user or tenant than this call's. Nothing was "
+                "shown: keep the messages of each under a name of their own, or name the group of those who share them"
+            )
+
     def _owned(self, name: str, owners: Mapping[str, str]) -> OwnedConversation:
         in_order = tuple((kind, owners[kind]) for kind in OWNERS if kind in owners)
         return OwnedConversation(name, owners.get("tenant", self._tenant), in_order)
@@ -91,7 +110,8 @@ def _ask(kind: str, of: OwnerOf, call: Any) -> str:
 
 def _check(kind: str, owner: object) -> str:
     if not isinstance(owner, str) or not owner.strip() or not is_utf8(owner):
+        value = f"{owner!r:.80}" if isinstance(owner, str) else f"a value of type {type(owner).__name__}"
         raise ConfigurationError(
-            f"{kind}= names nobody for this call, but {owner!r:.80}. Nothing was shown: give each user a name of their own"
+            f"{kind}= names nobody for this call: {value} is no text with a name. Nothing was shown."
         )
     return owner

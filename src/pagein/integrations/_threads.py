@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import eq, is_
-from typing import Any
+from typing import Any, TypeVar
 
 from pagein.tokens import TokenCounter
 
 MAX_OVERFLOW_RETRIES = 4
 """Times that a request the provider found too long is made again, smaller each time."""
+
+MAX_OPEN = 64
+"""Conversations kept open; the one used longest ago is closed, and opened again when it goes on."""
 
 _INSTRUCTIONS_TOKENS = 8
 """Tokens that instructions cost beside their text."""
@@ -24,6 +30,36 @@ def session_name(conversation: str, number: int) -> str:
 def count_instructions(instructions: str | None, counter: TokenCounter) -> int:
     """Count the tokens of instructions that are sent beside the messages; 0 for None."""
     return 0 if instructions is None else counter.text(instructions) + _INSTRUCTIONS_TOKENS
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class OpenConversations(OrderedDict[K, V]):
+    """What is open, those used last at the end. Beyond ``MAX_OPEN`` the first that no call uses now is to be closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._uses = Counter[K]()
+        self._uses_lock = threading.Lock()
+
+    @contextmanager
+    def using(self, key: K) -> Iterator[None]:
+        """Keep what this key opens open meanwhile."""
+        with self._uses_lock:
+            self._uses[key] += 1
+        try:
+            yield
+        finally:
+            with self._uses_lock:
+                self._uses[key] -= 1
+                self._uses += Counter()  # without those that are 0
+
+    def first_to_close(self) -> K | None:
+        """The key to close before another one is opened; None where there is room, or all are in use."""
+        with self._uses_lock:
+            return next((key for key in self if not self._uses[key]), None) if len(self) >= MAX_OPEN else None
 
 
 class HistoryTracker:

@@ -1,15 +1,19 @@
 """One agent or graph for several users: nobody is shown what another said."""
 
 import asyncio
+from contextlib import closing
 
 import owners_play
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_play import scripted
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from pagein import ConfigurationError
+from pagein.backends.open import open_store
+from pagein.integrations import _threads
 from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PreModelHook
 
@@ -111,3 +115,61 @@ def test_what_a_user_prefers_comes_back_in_another_thread_of_theirs_alone(tmp_pa
     assert "pytest" in say("ann", "tuesday", "Write the tests.")
     assert "pytest" not in say("bob", "tuesday", "Write the tests.")
     ours.close()
+
+
+def test_a_tool_finds_what_its_user_said_after_a_restart_and_among_more_users_than_are_kept_open(tmp_path, monkeypatch):
+    model, _ = recorder()
+    monkeypatch.setattr(_threads, "MAX_OPEN", 1)
+    for is_restarted in (False, True):
+        ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, user=user_of)
+        if not is_restarted:
+            agent = create_agent(model, [], middleware=[ours])
+            for user in owners_play.USERS:
+                agent.invoke({"messages": [owners_play.SECRETS[user]]}, {"configurable": {"user_id": user}})
+        recall = next(tool for tool in ours.tools if tool.name == "recall")
+        for user in owners_play.USERS:
+            found = recall.invoke({"query": "password"}, {"configurable": {"user_id": user}})
+            assert [other for other in owners_play.USERS if owners_play.SECRETS[other] in found] == [user]
+        assert (
+            recall.invoke({"query": "password"}, {"configurable": {"user_id": "carl"}}) == "Nothing was recorded yet."
+        )
+        assert len(ours._threads._open) == 1
+        ours.close()
+
+
+def test_a_thread_that_a_tool_opened_goes_on_in_its_session(tmp_path):
+    model, _ = recorder()
+    config = {"configurable": {"user_id": "ann"}}
+    ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, user=user_of)
+    done = create_agent(model, [], middleware=[ours]).invoke({"messages": ["One."]}, config)
+    ours.close()
+    ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, user=user_of)
+    ours.tools[0].invoke({"query": "one"}, config)
+    state = {"messages": [*done["messages"], HumanMessage("Two.")]}
+    create_agent(model, [], middleware=[ours]).invoke(state, config)
+    assert len(ours.memory(user="ann").steps) == 4
+    ours.close()
+    with closing(open_store(tmp_path / "run.db")) as store:
+        assert sum("ann/default" in name for name in store.sessions()) == 1
+
+
+@pytest.mark.parametrize("owner", ["user", "tenant"])
+def test_a_state_with_answers_to_another_user_is_refused(tmp_path, owner):
+    model, sent = recorder()
+    saver = InMemorySaver()
+
+    def run(text, **settings):
+        ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, project=lambda config: "x", **{owner: user_of})
+        agent = create_agent(model, [], middleware=[ours], checkpointer=saver)
+        try:
+            return agent.invoke({"messages": [text]}, {"configurable": {"thread_id": "t", **settings}})
+        finally:
+            ours.close()
+
+    run(owners_play.SECRETS["ann"], user_id="ann")
+    model.asked.clear()
+    with pytest.raises(ConfigurationError, match="answers to another user"):
+        run("Hello.", user_id="bob")
+    assert not model.asked
+    run("Hello again.", user_id="ann")
+    assert owners_play.SECRETS["ann"] in sent()

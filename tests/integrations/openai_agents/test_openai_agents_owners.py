@@ -67,6 +67,22 @@ def test_the_tools_serve_the_context_that_calls_them(tmp_path):
     sessions.close()
 
 
+def test_the_tools_work_in_a_run_without_a_session(tmp_path):
+    """Nobody holds the user's session then but the tool."""
+
+    def script(items):
+        is_result = items[-1].get("type") == "function_call_output"
+        return str(items[-1]["output"]) if is_result else [function_call("recall", {"query": "password"}, call_id="c")]
+
+    sessions = PageinSession("chat", tmp_path / "run.db", budget=4_000, user=lambda context: context)
+    bound = sessions.bind("ann")
+    asyncio.run(bound.add_items([{"role": "user", "content": owners_play.SECRETS["ann"]}]))
+    del bound
+    agent = agent_of(Model(script), *sessions.tools())
+    assert owners_play.SECRETS["ann"] in asyncio.run(Runner.run(agent, "Find it.", context="ann")).final_output
+    sessions.close()
+
+
 def test_a_session_of_nobody_and_of_another_is_refused(tmp_path):
     model, _ = recorder()
     sessions = PageinSession("chat", tmp_path / "run.db", budget=4_000, user=lambda context: context["id"])

@@ -71,34 +71,36 @@ class PageinMiddleware(ThreadHolder, AgentMiddleware):
     ) -> ModelResponse[Any]:
         """Ask the model with the view, and record its messages before any tool runs."""
         thread = self._threads.running()
-        prepared = self._prepare(thread, request)
-        for attempt in range(MAX_OVERFLOW_RETRIES + 1):
-            try:
-                response = handler(prepared.request)
-                break
-            except Exception as error:
-                if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
-                    raise
-                prepared = self._prepare(thread, request)
-        self._record_response(thread, request, prepared, response)
-        return response
+        with self._threads.using(thread):
+            prepared = self._prepare(thread, request)
+            for attempt in range(MAX_OVERFLOW_RETRIES + 1):
+                try:
+                    response = handler(prepared.request)
+                    break
+                except Exception as error:
+                    if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
+                        raise
+                    prepared = self._prepare(thread, request)
+            self._record_response(thread, request, prepared, response)
+            return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As ``wrap_model_call``, awaited; the store is used in a thread."""
         thread = self._threads.running()
-        prepared = await asyncio.to_thread(self._prepare, thread, request)
-        for attempt in range(MAX_OVERFLOW_RETRIES + 1):
-            try:
-                response = await handler(prepared.request)
-                break
-            except Exception as error:
-                if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
-                    raise
-                prepared = await asyncio.to_thread(self._prepare, thread, request)
-        await asyncio.to_thread(self._record_response, thread, request, prepared, response)
-        return response
+        with self._threads.using(thread):
+            prepared = await asyncio.to_thread(self._prepare, thread, request)
+            for attempt in range(MAX_OVERFLOW_RETRIES + 1):
+                try:
+                    response = await handler(prepared.request)
+                    break
+                except Exception as error:
+                    if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
+                        raise
+                    prepared = await asyncio.to_thread(self._prepare, thread, request)
+            await asyncio.to_thread(self._record_response, thread, request, prepared, response)
+            return response
 
     def _prepare(self, thread: OwnedConversation, request: ModelRequest[Any]) -> PreparedRequest:
         system = None if request.system_message is None else _system_text(request.system_message)

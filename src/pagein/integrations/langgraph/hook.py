@@ -63,8 +63,9 @@ class PreModelHook(ThreadHolder, Runnable[Any, dict[str, Any]]):
         return {"llm_input_messages": messages}
 
     def _view(self, messages: Sequence[BaseMessage], thread: OwnedConversation) -> list[BaseMessage]:
-        conversation = self._threads.record(thread, messages, None)
-        return as_messages(conversation.view_rows(None, self._reserve))
+        with self._threads.using(thread):
+            conversation = self._threads.record(thread, messages, None)
+            return as_messages(conversation.view_rows(None, self._reserve))
 
 
 def _state_messages(state: Any) -> Sequence[BaseMessage]:

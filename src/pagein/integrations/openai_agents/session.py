@@ -187,8 +187,8 @@ def _close_both(views: SessionViews, history: ItemHistory) -> None:
 
 def _make_tool(session: PageinSession, definition: ToolDefinition) -> FunctionTool:
     async def call_tool(context: Any, arguments: str) -> str:
-        views = session.bind(context.context)._views  # noqa: SLF001 - the tools are the session's
-        return await asyncio.to_thread(views.memory.call_tool, definition["name"], arguments)
+        bound = session.bind(context.context)  # held until the tool has run
+        return await asyncio.to_thread(bound._views.memory.call_tool, definition["name"], arguments)  # noqa: SLF001
 
     return FunctionTool(
         name=definition["name"],

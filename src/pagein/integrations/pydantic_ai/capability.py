@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Unpack
 
 from pagein.context.view.layout import NO_RESULT
 from pagein.errors import ConfigurationError
-from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
+from pagein.integrations._owners import OWNER_MARK, OwnedConversation, OwnerChoice, OwnerOf
 from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.integrations._versions import require_release
@@ -20,7 +21,7 @@ from pagein.memory.options import Options
 
 try:
     from pydantic_ai import DeferredToolRequests, RunContext
-    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
     from pydantic_ai.messages import (
         ModelMessage,
         ModelMessagesTypeAdapter,
@@ -72,6 +73,18 @@ class Pagein(AbstractCapability[Any]):
         self._owners = OwnerChoice(tenant, options)
         self._conversations = MessageConversations(url, self._owners, _dump_messages)
         self._tools = offered_tools(tools, options)
+        self._owned: OwnedConversation | None = None
+
+    async def for_run(self, ctx: RunContext[Any]) -> Pagein:
+        """The capability of one run: whose it is is asked once, when it starts."""
+        run = copy(self)
+        run._owned = self._conversation_name(ctx)  # noqa: SLF001 - it is one of these
+        return run
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Keep the run's conversation open until it ends."""
+        with self._conversations.using(self._conversation_name(ctx)):
+            return await handler()
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -93,8 +106,11 @@ class Pagein(AbstractCapability[Any]):
         request_context: ModelRequestContext,  # noqa: ARG002 - the framework names it
         response: ModelResponse,
     ) -> ModelResponse:
-        """Record the response before any tool runs."""
-        await asyncio.to_thread(self._conversations.record_answer, self._conversation_name(ctx), response, ctx.run_id)
+        """Record the response, marked as the owner's, before any tool runs."""
+        name = self._conversation_name(ctx)
+        if mark := self._owners.mark(name):
+            response = replace(response, metadata={**(response.metadata or {}), OWNER_MARK: mark})
+        await asyncio.to_thread(self._conversations.record_answer, name, response, ctx.run_id)
         return response
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
@@ -165,7 +181,7 @@ class Pagein(AbstractCapability[Any]):
         return self._conversations.latest(self._owners.named_conversation(name, owners))
 
     def _conversation_name(self, ctx: RunContext[Any]) -> OwnedConversation:
-        return self._owners.conversation(self._name or ctx.conversation_id or "default", ctx)
+        return self._owned or self._owners.conversation(self._name or ctx.conversation_id or "default", ctx)
 
     def _record_end(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], deferred: Sequence[str]) -> None:
         history = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id).history
@@ -173,8 +189,10 @@ class Pagein(AbstractCapability[Any]):
             history.note_deferred(deferred)
 
     def _view(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
-        conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)
-        return list(ModelMessagesTypeAdapter.validate_python(conversation.view(instructions)))
+        name = self._conversation_name(ctx)
+        with self._conversations.using(name):
+            conversation = self._conversations.record(name, messages, ctx.run_id)
+            return list(ModelMessagesTypeAdapter.validate_python(conversation.view(instructions)))
 
 
 def _instructions_of(request_context: ModelRequestContext) -> str:

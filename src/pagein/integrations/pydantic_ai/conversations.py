@@ -7,6 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
@@ -19,7 +20,7 @@ from pagein.formats.parsing import to_plain_json
 from pagein.integrations._editable_history import to_json
 from pagein.integrations._item_history import ItemHistory
 from pagein.integrations._owners import OwnedConversation, OwnerChoice
-from pagein.integrations._threads import HistoryTracker, session_name
+from pagein.integrations._threads import HistoryTracker, OpenConversations, session_name
 from pagein.integrations.pydantic_ai.messages import NAME, dynamic_ref, to_items, to_rows
 
 Row = dict[str, Any]
@@ -127,7 +128,7 @@ class MessageConversations:
         self, url: str | os.PathLike[str], owners: OwnerChoice, dump: Callable[[Sequence[Any]], list[Row]]
     ) -> None:
         self._url, self._owners, self._dump = url, owners, dump
-        self._open: dict[OwnedConversation, list[MessageConversation]] = {}
+        self._open = OpenConversations[OwnedConversation, list[MessageConversation]]()
         self._lock = threading.RLock()
         MessageHistory.open(":memory:", **owners.options).close()  # a bad option raises now
 
@@ -136,6 +137,7 @@ class MessageConversations:
 
         Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
         """
+        self._owners.check_marks(name, (getattr(message, "metadata", None) for message in messages))
         with self._lock:
             conversations = self._conversations(name)
             for conversation in conversations:
@@ -164,13 +166,19 @@ class MessageConversations:
             of_run = (candidate for candidate in reversed(conversations) if run is not None and candidate.run == run)
             return next(of_run, conversations[-1])
 
+    def using(self, name: OwnedConversation) -> AbstractContextManager[None]:
+        """Keep the conversations of that name open meanwhile, whatever others are opened."""
+        return self._open.using(name)
+
     def close(self) -> None:
         """Release the store."""
         with self._lock:
-            for conversations in self._open.values():
-                for conversation in conversations:
-                    conversation.history.close()
-            self._open.clear()
+            for name in list(self._open):
+                self._close(name)
+
+    def _close(self, name: OwnedConversation) -> None:
+        for conversation in self._open.pop(name):
+            conversation.history.close()
 
     def _record_compared(
         self, name: OwnedConversation, conversations: list[MessageConversation], messages: Sequence[Any]
@@ -196,12 +204,15 @@ class MessageConversations:
     def _conversations(self, name: OwnedConversation) -> list[MessageConversation]:
         conversations = self._open.get(name)
         if conversations is None:
+            while (idle := self._open.first_to_close()) is not None:
+                self._close(idle)
             conversations = [self._open_session(name, 0)]
             while conversations[-1].tracker.records:
                 conversations.append(self._open_session(name, len(conversations)))
             if len(conversations) > 1:
                 conversations.pop().history.close()
             self._open[name] = conversations
+        self._open.move_to_end(name)
         return conversations
 
     def _open_session(self, name: OwnedConversation, number: int) -> MessageConversation:
