@@ -5,6 +5,7 @@ import re
 import pytest
 
 from pagein import AgentMemory
+from pagein.context.compaction.registry import POLICIES
 from pagein.errors import ConfigurationError
 from pagein.events.steps import ActionStep, TaskStep
 from pagein.formats import validate
@@ -36,6 +37,14 @@ OTHERS = {
     "gemma": ("```tool_code\nsearch({0})\n```", "```tool_output\nseen\n```"),
     "german": ("Gedanke: ich suche.\nAktion: suche[{0}]", "Beobachtung: gesehen"),
     "chinese": ("思考：搜索\n行动：搜索[{0}]", "观察：看到"),
+    "chinese, a result": ("思考：搜索\n动作：搜索[{0}]", "工具返回结果：\n看到"),
+    "japanese": ("行動: 検索[{0}]", "観察結果: 見た"),
+    "korean": ("행동: 검색[{0}]", "관찰: 보았다"),
+    "smolagents, an error": ("<code>\nx{0}\n</code>", "Error:\nName x\nNow let's retry: take care not to repeat previous errors!"),
+    "autogen": ("```python\nprint({0})\n```", "exitcode: 0 (execution succeeded)\nCode output: seen"),
+    "autogpt": ('{{"command": {{"name": "read", "page": {0}}}}}', "Command read returned: seen"),
+    "langchain": ('```json\n{{"action": "read", "action_input": {0}}}\n```', "TOOL RESPONSE:\n---\nseen"),
+    "tags of no tool": ("<bash>ls {0}</bash>", "<output>\nseen\n</output>"),
 }  # fmt: skip
 
 
@@ -70,6 +79,24 @@ def test_the_task_is_verbatim_in_every_view_of_an_agent_that_speaks_text(format,
     results = [step.observations[0].content for step in memory.steps if isinstance(step, ActionStep)]
     assert results == [f"{result} {number}" for number in range(20)]
     assert memory.record_messages(rows).first == memory.record_messages(rows).last
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("words", [20, 755])
+def test_the_task_is_verbatim_though_nothing_tells_a_result_from_the_users_words(policy, words):
+    memory = AgentMemory.open(":memory:", budget=2_000, policy=policy)
+    task = TASK + " Look at all of them." * (words // 5)
+    rows = [said("user", task)]
+    memory.record_messages(rows)
+    assert words < 100 or memory.view().tokens > 900
+    for number in range(20):
+        rows += [
+            said("assistant", f"I look.\n```\ncat f{number}\n```"),
+            said("user", f"{number} lines\n" * 60 + "bash-$"),
+        ]
+        memory.record_messages(rows)
+        assert memory.to_messages()[0] == said("user", task)
+    assert sum(isinstance(step, TaskStep) for step in memory.steps) == 21
 
 
 def test_a_result_goes_out_as_the_message_it_was():

@@ -283,6 +283,14 @@ def _prefix(item: steps.Step | steps.Observation) -> bytes:
             assert_never(item)
 
 
+TEXT_ACTION = re.compile(
+    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동)\s*[:：]|```|<code>"  # noqa: RUF001
+    r"|<(?:tool_calls?|function_calls?|invoke|function|execute|bash|[a-z]+_[a-z_]+)\b[^<>\n]{0,200}>)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""An action in text: of a model without tool calls, whose results come as messages of the user."""
+
+
 # Notes of the library in a step's extra
 
 _CURRENT_PROMPT = ("pagein", "current-prompt")

@@ -47,13 +47,13 @@ def plan_to_fit(current: View, budget: Budget, policy: Policy) -> Plan | None:
 def plan_floor(current: View, budget: Budget) -> Plan:
     """Plan with the floor alone, as a policy's plan may stand in its way. Raises OverBudget with the tokens reached.
 
-    A view over its limit alone is handed in.
+    A view over its limit alone is handed in. Important steps give way at last: in a part of the limit, what else was to have room does.
     """
     plan = floor(current, budget)
     if plan is not None and current.important:
         plan = _spare_important(current, plan)
     after = current if plan is None else preview(current, plan.replacements)
-    if (plan is None or after.tokens > current.limit) and current.important:
+    if (plan is None or after.tokens > current.limit) and current.important and current.limit == current.full_limit:
         return plan_floor(replace(current, important=frozenset()), budget)
     if plan is None or after.tokens > current.limit:
         reduced = ("summary", "clip", "mask", "floor", "reasoning")

@@ -123,8 +123,9 @@ def _fold_oldest_entries(view: View) -> list[Replacement]:
     """Fold the oldest entries before the newest user message, user messages too, as few as needed."""
     if _must_users_stay(view):
         return []
-    # Pins at the start of the run stay: a fold of pins alone would replace nothing.
-    first = next((entry.first for entry in view.run if not is_permanent(entry)), view.head)
+    # Pins and important steps at the start of the run stay: a fold of these alone would replace nothing.
+    leaving = (entry.first for entry in view.run if not is_permanent(entry) and entry.first not in view.important)
+    first = next(leaving, view.head)
     bounds = [position for position in cuts(view) if first <= position <= base.newest_user_position(view)]
     if len(bounds) < 2:
         return []

@@ -18,7 +18,7 @@ from pagein.context.view.layout import ContextBlock, EntryTier, Item, ViewEntry,
 from pagein.context.view.view import View, request_cost
 from pagein.errors import LogUnreadable
 from pagein.events import entries, steps
-from pagein.events.protocol import OpenCall, current_prompt, open_calls, with_observations
+from pagein.events.protocol import TEXT_ACTION, OpenCall, current_prompt, open_calls, with_observations
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 IMPORTANT_SHARE = 0.3
 """Share of the limit for steps that are marked as important. The newest have it; older ones leave as others do."""
+
+
+TASK_SHARE = 0.5
+"""Share of the limit in which the task of a model that acts in its text stays whole."""
 
 
 class Fold:
@@ -144,7 +148,7 @@ class Fold:
 
     def _important_positions(self, tokens_left: int, tools: Tools) -> frozenset[int]:
         """The steps in view that are marked as important, then those that a tool's rule keeps, as many as fit in; newest first."""
-        positions = set[int]()
+        positions = self._told_task(int(tokens_left / IMPORTANT_SHARE * TASK_SHARE))
         marked = {position for position, importance in self.marks.items() if importance == "high"}
         run = self.body.run if marked or tools.keep else []
         candidates = [entry for entry in reversed(run) if entry.tier != "summary"]
@@ -154,6 +158,21 @@ class Fold:
                 tokens_left -= entry.tokens
                 positions.add(entry.first)
         return frozenset(positions)
+
+    def _told_task(self, most: int) -> set[int]:
+        """The position of the task of a model that acts in its text: results that nothing tells from the user's words would replace it.
+
+        Empty where what the user said is no more than ``most`` tokens: all of it stays then.
+        """
+        run = self.body.run if sum(self.user_costs) > most else []
+        task = next((entry for entry in run if entry.tier != "pin"), None)
+        if task is None or not isinstance(task.item, steps.TaskStep) or task.tokens > most:
+            return set()
+        replies = [
+            entry.item for entry in run if isinstance(entry.item, steps.ActionStep) and not entry.item.tool_calls
+        ]
+        acting = sum(TEXT_ACTION.search(steps.as_text(reply.content)) is not None for reply in replies)
+        return {task.first} if acting * 2 > len(replies) else set()
 
     @property
     def ledger(self) -> RunLedger:

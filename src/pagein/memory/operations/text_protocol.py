@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from pagein.errors import ConfigurationError
-from pagein.events.protocol import as_text_observation
+from pagein.events.protocol import TEXT_ACTION, as_text_observation
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Item
 
@@ -19,19 +19,16 @@ TextObservations = str | re.Pattern[str] | Callable[[str], bool] | bool | None
 """The messages of the user that are results: those that begin with a text, that match a pattern from their beginning on, or
 that a function says so of. None: those that certainly are; False: none."""
 
-_ACTION = re.compile(
-    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|行动|动作|アクション)\s*[:：]|```|<code>"
-    r"|<(?:tool_calls?|function_calls?|invoke|function|execute_\w+|[a-z]+_[a-z_]+)\b[^<>\n]{0,200}>)",
-    re.MULTILINE | re.IGNORECASE,
-)
 _RESULT = re.compile(
-    r"\s*(?:(?:Call id:[^\n]*\n\s*)?(?:Observation(?: \d+)?|Beobachtung|Observaci[oó]n|Osservazione|Observa[çc][aã]o|Наблюдение|观察|観察)\s*[:：]"
-    r"|<(?:returncode|tool_(?:response|result|output)s?|function_(?:response|result)s?|observation)\b|```tool_output\b"
+    r"\s*(?:(?:Call id:[^\n]*\n\s*)?(?:Observation(?: \d+)?|Beobachtung|Observaci[oó]n|Osservazione|Observa[çc][aã]o|Наблюдение|[观觀観][察测測](?:结果|結果)?|관찰(?: ?결과)?"
+    r"|(?:Tool|Code|Command|Function|Shell|Terminal|Execution|Program)[ _-](?:Output|Result|Response)s?|(?:工具|代码|命令|函数|执行|运行|调用)[^\s:：]{0,6}(?:结果|输出|返回)[^\s:：]{0,2})\s*[:：]"
+    r"|(?:Call id:[^\n]*\n\s*)?Error:\s[\s\S]*\bNow let's retry: take care not to repeat|exitcode: -?\d|Command \w+ returned:"
+    r"|<(?:returncode|(?:std)?out(?:put)?|stderr|results?|tool_(?:response|result|output)s?|function_(?:response|result|output)s?|(?:command|execution|code|bash)_(?:result|output)s?|observations?)\b|```tool_output\b"
     r"|EXECUTION RESULT of |\[[\w-]{1,60}(?: for [^\]\n]{0,200})?\] Result:)",
     re.IGNORECASE,
 )
-"""An action in text, and its result, as ReAct (in several languages), smolagents, mini-swe-agent, SWE-agent, OpenHands, Cline, and models
-that call tools in tags spell them. Both are needed."""
+"""A result in text, as ReAct (in several languages), smolagents, mini-swe-agent, SWE-agent, OpenHands, Cline, AutoGPT, AutoGen, and models
+that call tools in tags spell it. Behind an action in text alone: both are needed."""
 
 
 def check_observations(observations: object) -> TextObservations:
@@ -71,7 +68,7 @@ def has_text_observation(items: Sequence[Item]) -> bool:
 def _is_result(step: TaskStep, observations: TextObservations, action: ActionStep) -> bool:
     text = as_text(step.content)
     if observations is None or observations is True:
-        return _RESULT.match(text) is not None and _ACTION.search(as_text(action.content)) is not None
+        return _RESULT.match(text) is not None and TEXT_ACTION.search(as_text(action.content)) is not None
     if isinstance(observations, str):
         return text.lstrip().startswith(observations)
     if isinstance(observations, re.Pattern):
