@@ -142,9 +142,9 @@ class LogClosed(LogError):
 class UnknownHandle(PageinError):
     """No entry of this log has the handle."""
 
-    def __init__(self, handle: str, head: int) -> None:
+    def __init__(self, handle: str, head: int, what: str = "handle") -> None:
         self.handle = handle
-        super().__init__(f"no handle {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18")
+        super().__init__(f"no {what} {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18")
 
 
 class UnknownRequest(PageinError):

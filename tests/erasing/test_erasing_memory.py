@@ -141,12 +141,15 @@ def test_a_handle_of_nothing_erases_nothing(tmp_path, handle):
             memory.erase()
 
 
-def test_what_our_tools_repeated_goes_with_it(tmp_path):
+@pytest.mark.parametrize("prefix", ["", "mcp__pagein__"])
+def test_what_our_tools_repeated_goes_with_it(tmp_path, prefix):
     with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
         memory.record(TaskStep("Look."), *turn(1, "it", f"the code is {SECRET}"))
         for number, (tool, given) in enumerate([("recall", {"query": "the code"}), ("expand", {"handle": "s1"})]):
-            memory.record(ActionStep(None, (ToolCall(f"t{number}", tool, json.dumps(given)),)))
-            assert SECRET in memory.call_tool(tool, json.dumps(given))
+            memory.record(ActionStep(None, (ToolCall(f"t{number}", prefix + tool, json.dumps(given)),)))
+            found = memory.call_tool(tool, json.dumps(given))
+            assert SECRET in found
+            memory.record(Observation(f"t{number}", found))
         memory.checkpoint("half way", {"note": f"mind {SECRET}", "other": "stays"})
         memory.pin("unrelated pin")
         memory.erase("s1")

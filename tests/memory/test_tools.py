@@ -20,6 +20,7 @@ from pagein import (
     Text,
     ToolCall,
 )
+from pagein.memory import tools
 from pagein.memory.tools import RESULT_MAX_TOKENS, TOOLS
 from pagein.testing import promises
 from pagein.tokens.encodings import Encoding
@@ -380,6 +381,46 @@ def test_the_text_of_a_wrong_call_is_bounded_too(memory, tool, arguments):
     assert O200K.text(text) <= RESULT_MAX_TOKENS
 
 
+def test_a_pattern_has_a_limit_and_lines_are_named_by_their_handle_however_it_was_written(memory):
+    for handle in ("s2.0", " [s2.0] "):
+        found = memory.call_tool("expand", {"pattern": r"\bdoor of kind \d\b", "handle": handle, "limit": 1})
+        assert found == "s2.0:1: line 0: a door of kind 0\n(1 more lines match)"
+    assert memory.call_tool("expand", {"pattern": "(?i)DOOR", "limit": 0}).count("door") == 1
+
+
+def test_a_search_that_stops_before_the_beginning_says_so(memory, monkeypatch):
+    memory.record(*(TaskStep(f"Part {number}. " + "x" * 90) for number in range(9)))
+    monkeypatch.setattr(tools, "MAX_SEARCHED_CHARS", 400)
+    handle = "s0-s8"
+    found = memory.call_tool("expand", {"pattern": "access code"})
+    assert (
+        found
+        == f"No line matches 'access code'.\n(searched back to s8; what is older is searched with the handle {handle})"
+    )
+    assert memory.call_tool("expand", {"pattern": "access code", "handle": handle}).startswith("s1:1: The access code")
+
+
+@pytest.mark.parametrize("name", ["recall", "mcp__pagein__recall", "pagein_recall", "pagein.recall"])
+def test_no_question_to_the_memory_and_no_answer_of_it_is_found_whatever_a_client_calls_its_tools(memory, name):
+    question = "access code\nof the door"
+    for number in range(4):
+        memory.record(TaskStep(f"Go on {number}."))
+        calls = ToolCall(f"r{number}", name, json.dumps({"query": question})), ToolCall(f"b{number}", "bash", "{}")
+        memory.record(ActionStep(f"I look {number}.", calls))
+        memory.view()
+        found = memory.call_tool("recall", {"query": question, "limit": 20})
+        memory.record(Observation(f"r{number}", found), Observation(f"b{number}", "a door\nline two"))
+        assert found.startswith("[s1] user:")
+        assert found.count("X42-991") == 1
+        assert "of the door" not in found
+    found = memory.call_tool("expand", {"pattern": "X42-991|of the door|line two"}).splitlines()
+    assert found[-1].startswith("s1:1: The access code")
+    assert len(found) == 5
+    for line in found[:4]:
+        handle, number, text = line.split(":", 2)
+        assert memory.call_tool("expand", {"handle": handle, "lines": number}).endswith(f"\n{text.strip()}")
+
+
 def test_what_a_pattern_finds_is_bounded(memory):
     found = memory.call_tool("expand", {"pattern": "door"})
     assert O200K.text(found) <= RESULT_MAX_TOKENS
@@ -392,7 +433,7 @@ def test_what_a_pattern_finds_is_bounded(memory):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(", "a)", "*", "a**", "[a", "x{9999}", r"\bword", "(?=x)", r"(a)\1", "a{3,1}", "\\", "(" * 80, "a" * 600],
+    ["(", "a)", "*", "a**", "[a", "x{9999}", r"\Aword", "(?=x)", r"(a)\1", "a{3,1}", "\\", "(" * 80, "a" * 600],
 )
 def test_a_bad_pattern_is_an_error_text(memory, pattern):
     head = memory._runtime.log.head()

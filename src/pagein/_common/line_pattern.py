@@ -1,13 +1,14 @@
 """Regular expressions of strangers, matched in time linear in the text: no backtracking, so none is catastrophic.
 
 A pattern is compiled to states that are followed all at once; each set of states that was met is kept, so that most
-characters cost one look-up. What such an automaton cannot do (backreferences, lookaround, word boundaries) is refused.
+characters cost one look-up. What such an automaton cannot do (backreferences, lookaround) is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 MAX_PATTERN_CHARS = 500
 MAX_STATES = 1_000
@@ -20,13 +21,18 @@ MAX_KEPT_SETS = 2_000
 
 IsIn = Callable[[str], bool]
 
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
 _CLASSES: dict[str, IsIn] = {
     "d": str.isdigit,
     "s": str.isspace,
-    "w": lambda char: char.isalnum() or char == "_",
+    "w": _is_word,
     "D": lambda char: not char.isdigit(),
     "S": lambda char: not char.isspace(),
-    "W": lambda char: not (char.isalnum() or char == "_"),
+    "W": lambda char: not _is_word(char),
 }
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
 
@@ -39,7 +45,7 @@ class BadPattern(ValueError):
 class _State:
     """A state: takes one character where ``is_in`` is given, else goes on to all of ``targets`` at once.
 
-    ``anchor`` is "^" or "$": the state is passed at that end of a line only.
+    ``anchor`` is "^", "$", "b" or "B": the state is passed only at that end of a line, at an end of a word, or at none.
     """
 
     is_in: IsIn | None = None
@@ -49,12 +55,13 @@ class _State:
 
 @dataclass(slots=True)
 class _StateSet:
-    """States that are reached together, and the sets behind them by character."""
+    """States that a character leads to, and by the next character the set behind it: None where a match ends before it."""
 
-    states: tuple[int, ...]
-    is_match: bool
-    is_match_at_end: bool
-    following: dict[str, _StateSet] = field(default_factory=dict)
+    states: frozenset[int]
+    is_start: bool
+    is_word: bool
+    following: dict[str, _StateSet | None] = field(default_factory=dict)
+    is_match_at_end: bool | None = None
 
 
 _MATCH = 0
@@ -70,11 +77,10 @@ class LinePattern:
 
     def __init__(self, pattern: str) -> None:
         self._states = [_State()]
-        start = _Parser(pattern, self._states).parse()
+        self._start = _Parser(pattern.removeprefix("(?i)"), self._states).parse()
         self._work = 0
-        self._sets: dict[frozenset[int], _StateSet] = {}
-        self._again = self._reach([start], at_start=False)
-        self._first = self._set_of(self._reach([start], at_start=True))
+        self._sets: dict[tuple[frozenset[int], bool, bool], _StateSet] = {}
+        self._first = self._set_of(frozenset(), is_start=True, is_word=False)
 
     def match_end(self, line: str) -> int | None:
         """The first place in the line where a match ends, None where nothing matches.
@@ -82,54 +88,56 @@ class LinePattern:
         Raises BadPattern where that costs too much.
         """
         current = self._first
-        for at, char in enumerate(line.lower()):
-            if current.is_match:
+        for at, char in enumerate(_fold(line)):
+            following = current.following.get(char, current)
+            if following is current and char not in current.following:
+                following = self._follow(current, char)
+            if following is None:
                 return at
-            following = current.following.get(char)
-            current = self._follow(current, char) if following is None else following
-        return len(line) if current.is_match or current.is_match_at_end else None
+            current = following
+        if current.is_match_at_end is None:
+            opened = self._pass_anchors(current, is_end=True, is_boundary=current.is_word)
+            current.is_match_at_end = _MATCH in opened
+        return len(line) if current.is_match_at_end else None
 
-    def _follow(self, current: _StateSet, char: str) -> _StateSet:
-        self._work += len(current.states)
-        if self._work > MAX_WORK:
-            raise BadPattern("it takes too long; write a simpler one")
-        targets = [
-            self._states[number].targets[0]
-            for number in current.states
-            if (is_in := self._states[number].is_in) is not None and is_in(char)
-        ]
-        reached = self._reach(targets, at_start=False) | self._again
-        self._work += len(reached)
-        following = self._set_of(reached)
+    def _follow(self, current: _StateSet, char: str) -> _StateSet | None:
+        is_word = _is_word(char)
+        opened = self._pass_anchors(current, is_end=False, is_boundary=is_word != current.is_word)
+        following = None
+        if _MATCH not in opened:
+            states = (self._states[number] for number in opened)
+            targets = frozenset(state.targets[0] for state in states if state.is_in is not None and state.is_in(char))
+            following = self._set_of(targets, is_start=False, is_word=is_word)
         current.following[char] = following
         return following
 
-    def _set_of(self, reached: frozenset[int]) -> _StateSet:
-        known = self._sets.get(reached)
-        if known is None:
+    def _set_of(self, states: frozenset[int], *, is_start: bool, is_word: bool) -> _StateSet:
+        key = states, is_start, is_word
+        if key not in self._sets:
             if len(self._sets) >= MAX_KEPT_SETS:
                 for old in self._sets.values():
                     old.following.clear()
                 self._sets.clear()
-            ended = self._reach(reached, at_start=False, at_end=True)
-            takers = tuple(number for number in sorted(reached) if self._states[number].is_in is not None)
-            known = self._sets[reached] = _StateSet(takers, _MATCH in reached, _MATCH in ended)
-        return known
+            self._sets[key] = _StateSet(*key)
+        return self._sets[key]
 
-    def _reach(self, numbers: Iterable[int], *, at_start: bool, at_end: bool = False) -> frozenset[int]:
-        """The states reached from these without a character."""
+    def _pass_anchors(self, current: _StateSet, *, is_end: bool, is_boundary: bool) -> set[int]:
+        """The states reached from these, and from the start of the pattern, without a character."""
+        passed = {"": True, "^": current.is_start, "$": is_end, "b": is_boundary, "B": not is_boundary}
         reached: set[int] = set()
-        waiting = list(numbers)
+        waiting = [self._start, *current.states]
         while waiting:
             number = waiting.pop()
             if number in reached:
                 continue
             reached.add(number)
             state = self._states[number]
-            is_open = not state.anchor or (at_start if state.anchor == "^" else at_end)
-            if state.is_in is None and is_open:
+            if state.is_in is None and passed[state.anchor]:
                 waiting += state.targets
-        return frozenset(reached)
+        self._work += len(reached)
+        if self._work > MAX_WORK:
+            raise BadPattern("it takes too long; write a simpler one")
+        return reached
 
 
 Build = Callable[[int], int]
@@ -228,6 +236,9 @@ class _Parser:
                 return self._one(lambda _: True)
             case "^" | "$":
                 return lambda after: self._add(_State(targets=[after], anchor=char))
+            case "\\" if self._peek() in ("b", "B") and self._peek():
+                anchor = self._take()
+                return lambda after: self._add(_State(targets=[after], anchor=anchor))
             case "\\":
                 return self._one(self._escape())
             case "*" | "+" | "?":
@@ -258,7 +269,7 @@ class _Parser:
         if char in _CLASSES:
             return _CLASSES[char]
         if char.isalnum() and char not in _CONTROLS:
-            raise BadPattern(f"\\{char} is not supported; there are \\d \\w \\s and \\ before a sign")
+            raise BadPattern(f"\\{char} is not supported; there are \\d \\w \\s \\b and \\ before a sign")
         return _equals(_CONTROLS.get(char, char))
 
     def _char_class(self) -> IsIn:
@@ -296,5 +307,16 @@ def _chain(parts: Sequence[Build], after: int) -> int:
 
 
 def _equals(char: str) -> IsIn:
-    lower = char.lower()
-    return lambda other: other == lower
+    folded = _fold(char)
+    return lambda other: other == folded
+
+
+def _fold(text: str) -> str:
+    """The text in lower case, each character by itself: no place in it moves, and no letter depends on the next one."""
+    return text.lower() if text.isascii() else "".join(map(_fold_char, text))
+
+
+@lru_cache(4096)
+def _fold_char(char: str) -> str:
+    folded = char.casefold()
+    return folded if len(folded) == 1 else char.lower()[0]

@@ -46,6 +46,22 @@ _REPORTS_FAILURE = re.compile(
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
+ASKING_TOOLS = ("recall", "expand", "compact")
+"""The memory's own tools whose calls say nothing about the run."""
+
+_SERVED = re.compile(r".*pagein.*[^a-z]([a-z]+)", re.IGNORECASE | re.DOTALL)
+
+
+def bare_tool_name(name: str) -> str:
+    """The name of a tool of pagein's MCP server without what the client puts before it; any other name unchanged.
+
+    >>> bare_tool_name("mcp__pagein__recall"), bare_tool_name("web_recall")
+    ('recall', 'web_recall')
+    """
+    match = _SERVED.fullmatch(name)
+    return match[1].lower() if match else name
+
+
 def wire_id(call_id: str, max_chars: int | None = None) -> str:
     """Return the id in characters every provider accepts: equal for equal ids, different for different ones.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.events.handles import step_handle
 from pagein.events.quoting import escape_frames, quote
-from pagein.events.steps import ActionStep, Step
+from pagein.events.tool_call_encoding import bare_tool_name
 from pagein.formats import format_named
 from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import RunState
@@ -62,7 +62,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "expand", "Original text behind a handle (s12, s12.0, s12-s40): whole, some lines, or lines that match.", (),
         handle={"type": "string", "description": "Default: the whole run, with pattern."},
         lines={"type": "string", "description": "As 40-80."},
-        pattern={"type": "string", "description": "Regex, any case."},
+        pattern={"type": "string", "description": "Regex, any case."}, limit={"type": "integer", "minimum": 1},
     ),
     _tool("pin", "Keep a short text in sight, verbatim; or what a handle (s12) says.", ("text",), text=_TEXT),
     _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
@@ -117,7 +117,7 @@ def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now:
     except LogError:
         raise
     except (_ToolMisuse, PageinError) as error:
-        text = f"error: {error}"
+        text = f"error: {error!s:.1000}"
     return _cap(run, text)
 
 
@@ -172,7 +172,7 @@ def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) ->
     # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
     results = (yield from Recall(replace(query, role="tool"))) if query.role is None else ()
     again = (hit for hit in hits if hit.role == "user" and is_question and hit.text == newest)
-    left_out = {hit.handle for hit in (*again, *filter(_is_own_call, hits))}
+    left_out = {hit.handle for hit in again}
     found = [hit for hit in _best_passages(hits, results) if hit.handle not in left_out]
     # A question that was asked before comes last; other words of the user that equal the query may be its answer.
     found.sort(key=lambda hit: hit.role == "user" and _is_question(hit.text) and _repeats(hit.text, text))
@@ -202,12 +202,6 @@ def _is_question(words: str) -> bool:
     return words.rstrip(" \n\"')\u2019\u201d\u300d\u00bb").endswith(("?", "\uff1f", "\u061f", "\u037e"))
 
 
-def _is_own_call(hit: Hit) -> bool:
-    """True for a step that has only calls of these tools: a question, not an answer."""
-    lines = hit.text.splitlines()
-    return hit.role == "assistant" and bool(lines) and all(line.startswith(_OWN_CALLS) for line in lines)
-
-
 def _render_hit(hit: Hit) -> str:
     more = "" if hit.whole else f" (part; expand {hit.handle} for more)"
     return f"[{hit.handle}] {hit.role}{more}:\n{quote(hit.text)}"
@@ -228,7 +222,8 @@ def _expand(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     handle = arguments.get("handle")
     first, last = _line_range(arguments.get("lines"))
     if "pattern" in arguments:
-        return (yield from _find_lines(run, handle, arguments["pattern"], first, last))
+        limit = max(1, arguments.get("limit", RESULT_MAX_TOKENS))
+        return (yield from _find_lines(run, handle, arguments["pattern"], first, last, limit))
     if handle is None:
         raise _ToolMisuse("expand needs a handle, or a pattern to look for in the whole run")
     original = yield from expand(run, handle)
@@ -264,17 +259,20 @@ def _line_range(text: str | None) -> tuple[int, int | None]:
     return first, last
 
 
-def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: int | None) -> Flow[str]:
+def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: int | None, limit: int) -> Flow[str]:
     """Find the lines that match a pattern, newest step first, each with its handle and its number in that step."""
     from pagein._common.line_pattern import BadPattern, LinePattern  # noqa: PLC0415 - loads where a pattern is given
 
+    rest: list[str] = []
     if handle is None:
-        texts = yield from read_texts(run, MAX_SEARCHED_CHARS, _has_only_own_calls)
+        texts = yield from read_texts(run, MAX_SEARCHED_CHARS, lambda name: bare_tool_name(name) in _TOOL_FUNCTIONS)
         places = [(step_handle(position), text) for position, text in texts]
+        if sum(len(text) for _, text in texts) >= MAX_SEARCHED_CHARS:
+            rest = [f"(searched back to {places[-1][0]}; what is older is searched with the handle s0-{places[-1][0]})"]
     else:
         original = yield from expand(run, handle)
         messages = [(message.handle, message.text) for message in original.messages]
-        places = messages or [(handle, str(original))]
+        places = messages or [(original.handle, str(original))]
     matching: list[str] = []
     room, more = RESULT_MAX_TOKENS - 60, 0
     try:
@@ -285,14 +283,14 @@ def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: 
                 continue
             shown = f"{place}:{number}: {escape_frames(_clip_around(line, end))}"
             room -= run.counter.text(shown) + 1
-            if room < 0:
+            if room < 0 or len(matching) == limit:
                 more += 1
             else:
                 matching.append(shown)
     except BadPattern as error:
         raise _ToolMisuse(f"the pattern {text!r:.80}: {error}") from None
-    rest = [f"({more} more lines match)"] if more else []
-    return "\n".join((*matching, *rest)) or f"No line matches {text!r:.80}."
+    rest = [*([f"({more} more lines match)"] if more else []), *rest]
+    return "\n".join((*(matching or [f"No line matches {text!r:.80}."]), *rest))
 
 
 def _numbered_lines(places: Iterable[tuple[str, str]], first: int, last: int | None) -> Iterator[tuple[str, int, str]]:
@@ -306,11 +304,6 @@ def _clip_around(line: str, end: int) -> str:
     start = max(0, min(end - MAX_LINE_CHARS // 2, len(line) - MAX_LINE_CHARS))
     part = line[start : start + MAX_LINE_CHARS]
     return f"{'…' * bool(start)}{part}{'…' * (start + len(part) < len(line))}"
-
-
-def _has_only_own_calls(step: Step) -> bool:
-    calls = step.tool_calls if isinstance(step, ActionStep) else ()
-    return bool(calls) and all(call.name in _TOOL_FUNCTIONS for call in calls)
 
 
 def _compact(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
@@ -414,5 +407,3 @@ _TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], Flow[s
     "recall": _recall, "expand": _expand, "pin": _pin, "note": _note, "forget": _forget, "remember": _remember,
     "update": _update, "compact": _compact,
 }  # fmt: skip
-_OWN_CALLS = ("recall: ", "expand: ", "compact: ")
-"""Beginnings of the lines that questions of a model to its memory have in the search index."""

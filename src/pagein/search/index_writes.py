@@ -75,7 +75,8 @@ def remove_stale(writer: IndexWriter, session: str, entries: Iterable[Entry]) ->
 
 def _stale_ids(writer: IndexWriter, indexed: IndexedSession, entry: Entry) -> Iterator[int]:
     position, parts = _position_and_parts(entry)
-    current = {(passage.part, _encodable(passage.text)) for passage in passages(entry)}
+    own = set(writer.own_calls(indexed, position))
+    current = {(passage.part, _encodable(passage.text)) for passage in passages(entry, own)}
     ids = list(writer.ids_at(indexed, (position,)))
     part_of = {row.id: row.part for row in writer.rows(ids) if row.part in parts}
     for id, text, _, _ in writer.texts(list(part_of)):

@@ -18,6 +18,7 @@ from pagein.events.steps import (
     TaskStep,
     as_text,
 )
+from pagein.events.tool_call_encoding import ASKING_TOOLS, bare_tool_name
 from pagein.log.base import Entry
 from pagein.search.base import Role
 
@@ -59,7 +60,7 @@ def handle_of(position: int, part: int) -> str:
 def passages(entry: Entry, own: Collection[tuple[int, int]] = ()) -> Iterator[Passage]:
     """Split an entry into passages, in order. ``own`` are the calls of own tools, as (position, index).
 
-    Results of recall are left out: they repeat text that is indexed already.
+    Their results are left out, as they repeat text that is indexed already, and so are questions to the memory.
     """
     for position, part, role, text in _texts(entry, own):
         storable = replace_surrogates(text)  # lone ones are in no store
@@ -71,7 +72,7 @@ def own_calls(entry: Entry, tools: Collection[str]) -> Iterator[tuple[int, int]]
     """The calls of an action to own tools, as (position, index)."""
     if tools and isinstance(entry.body, ActionStep):
         for index, call in enumerate(entry.body.tool_calls):
-            if call.name in tools:
+            if bare_tool_name(call.name) in tools:
                 yield entry.position, index
 
 
@@ -80,7 +81,7 @@ def _texts(entry: Entry, own: Collection[tuple[int, int]]) -> Iterator[tuple[int
     at, body = entry.position, entry.body
     match body:
         case ActionStep():
-            yield at, CONTENT_PART, "assistant", _action_text(body)
+            yield at, CONTENT_PART, "assistant", _action_text(body, at, own)
             for index, observation in enumerate(body.observations):
                 if observation is not None and (at, index) not in own:
                     yield at, index, "tool", as_text(observation.content)
@@ -97,8 +98,12 @@ def _texts(entry: Entry, own: Collection[tuple[int, int]]) -> Iterator[tuple[int
 _ROLES: Mapping[type, Role] = {SystemPromptStep: "system", TaskStep: "user"}
 
 
-def _action_text(step: ActionStep) -> str:
-    calls = (f"{call.name}: {argument_text(call.arguments)}" for call in step.tool_calls)
+def _action_text(step: ActionStep, at: int, own: Collection[tuple[int, int]]) -> str:
+    calls = (
+        f"{call.name}: {argument_text(call.arguments)}"
+        for index, call in enumerate(step.tool_calls)
+        if (at, index) not in own or bare_tool_name(call.name) not in ASKING_TOOLS
+    )
     return "\n".join(part for part in (as_text(step.content), *calls) if part)
 
 

@@ -22,6 +22,7 @@ from pagein.events.entries import (
 from pagein.events.handles import observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import own_note
 from pagein.events.steps import ActionStep
+from pagein.events.tool_call_encoding import bare_tool_name
 from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
@@ -221,7 +222,7 @@ def _telling_results(
         for entry in entries
         if isinstance(entry.body, ActionStep)
         for index, call in enumerate(entry.body.tool_calls)
-        if call.name in OWN_TOOLS
+        if bare_tool_name(call.name) in OWN_TOOLS
     }
     results: dict[int, set[int]] = {}
     for entry in entries:

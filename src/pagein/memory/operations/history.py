@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 SUCCINCT_TEXT_MAX_CHARACTERS = 400
 """Characters of a text that a succinct step keeps."""
+
+_WORDS = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""All that is no end of a line."""
 
 READ_AT_ONCE = 256
 """Entries read at once where a run is read from its end."""
@@ -204,24 +208,33 @@ def parse_place(handle: object) -> Handle | None:
     return None
 
 
-def read_texts(run: RunState, max_chars: int, is_left_out: Callable[[Step], bool]) -> Flow[tuple[tuple[int, str], ...]]:
-    """Read the texts of the run's steps, newest first, as ``expand`` gives them, until they have ``max_chars`` characters."""
+def read_texts(run: RunState, max_chars: int, is_hidden: Callable[[str], bool]) -> Flow[tuple[tuple[int, str], ...]]:
+    """Read the texts of the run's steps, newest first, as ``expand`` gives them, until they have ``max_chars`` characters.
+
+    The lines of calls of ``is_hidden`` tools, and of their results, are empty.
+    """
     texts: list[tuple[int, str]] = []
     stop = run.fold.head
     while stop > 0 and max_chars > 0:
         start = max(0, stop - READ_AT_ONCE)
         steps, notes = yield from read_steps_and_notes(run, start, stop)
         for at in sorted((*steps, *notes), reverse=True):
-            if max_chars > 0 and (at not in steps or not is_left_out(steps[at])):
-                texts.append((at, _text_at(at, steps, notes)))
-                max_chars -= len(texts[-1][1])
+            text = _text_at(at, steps, notes, is_hidden)
+            if max_chars > 0 and text.strip():
+                texts.append((at, text))
+                max_chars -= len(text)
         stop = start
     return tuple(texts)
 
 
-def _text_at(position: int, steps: Mapping[int, Step], notes: Mapping[int, Observation]) -> str:
+def _text_at(
+    position: int,
+    steps: Mapping[int, Step],
+    notes: Mapping[int, Observation],
+    is_hidden: Callable[[str], bool] = lambda _: False,
+) -> str:
     if position in steps:
-        return "\n".join(_step_lines(steps[position]))
+        return "\n".join(_step_lines(steps[position], is_hidden))
     return as_text(notes[position].content)
 
 
@@ -261,16 +274,16 @@ def _entry_text(entry: Entry, head: int) -> str:
             raise UnknownHandle(str(entry.position), head)
 
 
-def _step_lines(step: Step) -> Iterator[str]:
+def _step_lines(step: Step, is_hidden: Callable[[str], bool]) -> Iterator[str]:
     text = as_text(step.content)
     if text:
         yield text
     if isinstance(step, ActionStep):
         for index, call in enumerate(step.tool_calls):
-            yield f"{call.name}({call.arguments})"
             observation = step.observations[index] if index < len(step.observations) else None
-            if observation is not None:
-                yield as_text(observation.content)
+            texts = [f"{call.name}({call.arguments})"]
+            texts += [] if observation is None else [as_text(observation.content)]
+            yield from (_WORDS.sub("", text) for text in texts) if is_hidden(call.name) else texts
 
 
 def full_step(position: int, step: Step) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     """Let a pin, or what a step has in the ledger, go. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     if parsed is None or (parsed.first not in run.fold.pinned and not entries_at(run, handle)):
-        raise UnknownHandle(str(handle), run.fold.head)
+        raise UnknownHandle(str(handle), run.fold.head, "pin and no rule")
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
