@@ -1,4 +1,4 @@
-"""Real agents against the scripted provider, directly and through the proxy: Claude Code, Codex and opencode from npm.
+"""Real agents from npm against the scripted provider, directly and through the proxy.
 
 Each is installed once, pinned, in the user's cache. It reads files with its own shell tool, as the provider's script asks.
 """
@@ -15,26 +15,33 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, assert_never
 
 from pagein.server import ServerApp, ServerSettings
-from pagein.server.clients import Client
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import RunMeasures, measure_run
+
+Client = Literal["claude", "codex", "opencode", "qwen", "cline", "pi"]
 
 PINNED: Mapping[str, str] = {
     "@anthropic-ai/claude-code": "2.1.197",
     "@openai/codex": "0.169.0",
     "opencode-ai": "1.18.33",
+    "@qwen-code/qwen-code": "0.15.10",
+    "cline": "3.0.65",
+    "@mariozechner/pi-coding-agent": "0.73.1",
 }
 TASK = "Read every file f1.txt, f2.txt and so on, one at a time."
 RESULT_CHARS = 5_000
 SUMMARY_TOKENS = 1_500
 """Tokens that a client's own summary is counted for: the script's is two words long."""
 
-_TOOLS: Mapping[Client, tuple[str, str]] = {
-    "claude": ("Bash", "command"), "codex": ("exec_command", "cmd"), "opencode": ("bash", "command"),
+_TOOLS: Mapping[Client, str] = {
+    "claude": "Bash", "codex": "exec_command", "opencode": "bash", "qwen": "run_shell_command", "cline": "run_commands", "pi": "bash",
 }  # fmt: skip
-WINDOWS: Mapping[Client, int] = {"claude": 45_000, "codex": 30_000, "opencode": 30_000}
+WINDOWS: Mapping[Client, int] = {
+    "claude": 45_000, "codex": 30_000, "opencode": 30_000, "qwen": 50_000, "cline": 50_000, "pi": 30_000,
+}  # fmt: skip
 
 
 class NotInstalled(Exception):
@@ -91,10 +98,7 @@ def run_client(
     client: Client, packages: Path, *, calls: int, window: int, proxied: bool, timeout: float = 600
 ) -> ClientRun:
     """Run a client to its end against the scripted provider, through the proxy if asked."""
-    tool, key = _TOOLS[client]
-    loop = ToolLoop(
-        calls, tool=tool, arguments=lambda number: {key: f"cat f{number}.txt", "description": "Read a file"}
-    )
+    loop = ToolLoop(calls, tool=_TOOLS[client], arguments=lambda number: _arguments(client, f"cat f{number}.txt"))
     provider = ScriptedProvider(loop, window=window, spelling="anthropic" if client == "claude" else "openai")
     with tempfile.TemporaryDirectory() as folder, serve_app(provider) as direct:
         place = Path(folder)
@@ -109,6 +113,20 @@ def run_client(
         return ClientRun(
             code, loop.made, provider.compactions, seconds, measures, text, failures, tuple(app.metrics.runs)
         )
+
+
+def _arguments(client: Client, command: str) -> dict[str, object]:
+    """The arguments with which an agent's tool runs a command."""
+    match client:
+        case "codex":
+            return {"cmd": command}
+        case "cline":
+            return {"commands": [command]}
+        case "qwen":
+            return {"command": command, "description": "Read a file", "is_background": False}
+        case "claude" | "opencode" | "pi":
+            return {"command": command, "description": "Read a file"}
+    assert_never(client)
 
 
 def _run(
@@ -135,22 +153,32 @@ def _prepare(
         line = f"lorem ipsum dolor sit amet {number}\n"
         text = f"file {number}: handler_{number} = lookup_{number * 7}\n" + line * (RESULT_CHARS // len(line) + 1)
         (repo / f"f{number}.txt").write_text(text[:RESULT_CHARS])
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "CI": "1"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TERM": "dumb",
+        "CI": "1",
+        "OPENAI_API_KEY": "sk-test",
+    }
+    command, more = _configure(client, packages / ".bin", home, url, window)
+    if client == "claude":
+        command += ["--max-turns", str(calls * 2 + 20)]
+    if client == "cline":
+        login = [command[0], "auth", "-p", "openai", "-k", "sk-test", "-m", "m", "-b", f"{url}/v1"]
+        _run(login, repo, environment, 60)
+    return command, environment | more
+
+
+def _configure(client: Client, commands: Path, home: Path, url: str, window: int) -> tuple[list[str], dict[str, str]]:
+    """Write an agent's settings; return its command, and what its environment has of its own."""
     match client:
         case "claude":
-            environment |= {
+            options = ["--dangerously-skip-permissions", "--model", "claude-sonnet-4-6"]
+            return [str(commands / "claude"), "-p", TASK, *options], {
                 "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-test", "IS_SANDBOX": "1", "DISABLE_AUTOUPDATER": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "4000",
                 "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(window),
             }  # fmt: skip
-            options = [
-                "--dangerously-skip-permissions",
-                "--max-turns",
-                str(calls * 2 + 20),
-                "--model",
-                "claude-sonnet-4-6",
-            ]
-            return [str(packages / ".bin" / "claude"), "-p", TASK, *options], environment
         case "codex":
             (home / ".codex").mkdir()
             (home / ".codex" / "config.toml").write_text(
@@ -158,12 +186,34 @@ def _prepare(
                 f'model_auto_compact_token_limit = {int(window * 0.9)}\n[model_providers.p]\nname = "p"\n'
                 f'base_url = "{url}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
             )
-            environment |= {"OPENAI_API_KEY": "sk-test", "CODEX_HOME": str(home / ".codex")}
             options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-            return [str(packages / ".bin" / "codex"), "exec", *options, TASK], environment
+            return [str(commands / "codex"), "exec", *options, TASK], {"CODEX_HOME": str(home / ".codex")}
         case "opencode":
-            environment["OPENCODE_CONFIG_CONTENT"] = json.dumps(_opencode_config(url, window))
-            return [str(_opencode_binary(packages)), "run", TASK], environment
+            config = json.dumps(_opencode_config(url, window))
+            return [str(_opencode_binary(commands.parent)), "run", TASK], {"OPENCODE_CONFIG_CONTENT": config}
+        case "qwen":
+            settings = {"telemetry": {"enabled": False}, "model": {"generationConfig": {"contextWindowSize": window}}}
+            _write_json(home / ".qwen" / "settings.json", settings)
+            command = [str(commands / "qwen"), "-p", TASK, "--yolo", "--auth-type", "openai", "-m", "m"]
+            return command, {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "m"}
+        case "cline":
+            return [str(commands / "cline"), TASK], {}
+        case "pi":
+            _write_json(home / ".pi" / "agent" / "models.json", {"providers": {"p": _pi_provider(url, window)}})
+            command = [str(commands / "pi"), "-p", "--provider", "p", "--model", "m", TASK]
+            return command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
+    assert_never(client)
+
+
+def _pi_provider(url: str, window: int) -> dict[str, object]:
+    model: dict[str, object] = {"id": "m", "name": "m", "input": ["text"], "contextWindow": window, "maxTokens": 2_000}
+    model |= {"reasoning": False, "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)}
+    return {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "sk-test", "models": [model]}
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(value))
 
 
 def _opencode_config(url: str, window: int) -> dict[str, object]:

@@ -7,23 +7,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from benchmarks.clients import WINDOWS, NotInstalled, install, run_client
+from benchmarks.clients import WINDOWS, Client, NotInstalled, install, run_client
 from benchmarks.wire_faults import bench_wire_faults
 from pagein.cli import _output
 from pagein.cli._options import AsJson, check_budget
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import request_points
 from pagein.evaluation.runs import demo_run, read_runs
-from pagein.server.clients import Client
 
 
 def clients(
-    *names: Annotated[Client, Parameter(help="The agents: claude, codex, opencode. Default: all.")],
+    *names: Annotated[Client, Parameter(help="The agents: claude, codex, opencode, qwen, cline, pi. Default: all.")],
     calls: Annotated[int, Parameter(help="Calls of a tool in each run.")] = 100,
     window: Annotated[int | None, Parameter(help="Window in tokens. Default: one for each client.")] = None,
     proxied: Annotated[bool, Parameter(help="Run each through the proxy alone, not directly too.")] = False,
 ) -> int:
-    """Run Claude Code, Codex and opencode against a scripted provider, directly and through the proxy."""
+    """Run agents from npm against a scripted provider, directly and through the proxy."""
     try:
         packages = install()
     except NotInstalled as error:

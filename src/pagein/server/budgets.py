@@ -42,10 +42,10 @@ class WindowTable:
         window = self.fixed or MODELS.get(model).window
         return min(window, self.learnt.get((upstream, model), window))
 
-    def learn(self, upstream: str, model: str, overflow: Overflow, *, counted: int, output: int) -> int:
+    def learn(self, upstream: str, model: str, overflow: Overflow, *, counted: int, output: int, assumed: int) -> int:
         """Learn from an overflow of a request of ``counted`` tokens, and return the new window.
 
-        ``output`` are the tokens that the budget leaves for the answer.
+        ``output`` are the tokens that the budget leaves for the answer; ``assumed`` is the window that the request was made for.
         """
         window = self.window(upstream, model)
         if overflow.window is not None:
@@ -54,8 +54,8 @@ class WindowTable:
             # The provider counts otherwise: what it takes, in tokens as they are counted here.
             taken = int(counted * overflow.window / overflow.requested * NAMED_WINDOW_SHARE)
             window = min(window, taken + output)
-        elif counted + output <= window:
-            window = int(counted * REFUSED_SHARE) + output
+        elif assumed <= window:  # else another refusal has made the window smaller since
+            window = int(min(counted, window - output) * REFUSED_SHARE) + output
         self.learnt[upstream, model] = max(1, window)
         return self.learnt[upstream, model]
 
@@ -94,9 +94,14 @@ def reserved_output(protocol: WireProtocol, body: Mapping[str, Any], window: int
     return output if output <= window * OUTPUT_MAX_SHARE else int(window * OUTPUT_SHARE)
 
 
-def request_room(protocol: WireProtocol, body: Mapping[str, Any], window: int, beside: int) -> RequestRoom:
-    """The tokens that a request needs beside its messages: what the model reads with them, and the answer."""
-    output = reserved_output(protocol, body, window)
+def request_room(
+    protocol: WireProtocol, body: Mapping[str, Any], window: int, beside: int, *, share: float = 1.0
+) -> RequestRoom:
+    """The tokens that a request needs beside its messages: what the model reads with them, and the answer.
+
+    Above ``share`` of the window nothing is used.
+    """
+    output = max(reserved_output(protocol, body, window), int(window * (1 - share)))
     return RequestRoom(max(0, min(output, window - beside - MIN_VIEW_TOKENS)), beside)
 
 

@@ -19,6 +19,19 @@ UPSTREAMS: Mapping[Client, Mapping[str, str]] = {
 """The upstreams of a proxy that is started for an agent."""
 
 
+COMPACTION_SHARES: Mapping[str, float] = {"QwenCode/": 0.7}
+"""Shares of a model's window at which agents compact by themselves, by the beginning of their user agent.
+
+Those that are not here compact where the window is nearly full.
+"""
+
+
+def window_share(user_agent: str) -> float:
+    """The share of a model's window that a request may fill before its agent compacts."""
+    shares = (share for beginning, share in COMPACTION_SHARES.items() if user_agent.startswith(beginning))
+    return next(shares, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class ClientProcess:
     """The command of an agent, and what its environment has beside this process's."""

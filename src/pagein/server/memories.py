@@ -6,7 +6,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
 from pagein.memory.operations.ingest import Transcript
-from pagein.memory.operations.lineage import align
+from pagein.memory.operations.lineage import align, find_return
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
@@ -31,6 +31,14 @@ MAX_INDEXED_AHEAD = 256
 
 NEWEST_ENTRIES, QUOTED_CHARACTERS = 12, 200
 """Entries of a run among which the summary is looked for that a list has, and characters of it in a row, spaces aside."""
+
+
+MAX_DROPPED = 4
+"""Items at the end of a run that a list with its newest items need not have: a request for a summary, an answer asked for again."""
+
+CERTAIN_ITEMS = 4
+"""Items in a row, with an answer among them, that a list and the end of a run share by no chance; and items that a summary
+stands for at least, as some clients join two messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,9 @@ class Reach:
 
     ``shared`` counts those that both have: fewer where the view was cleared before the list began. ``has_answer`` is True
     if something that the model said is among them.
+
+    A list may be cut: it lacks items before those that it shares. ``behind_summary`` is the number of the first that it
+    shares where it has something else in the place of the others.
     """
 
     reached: int
@@ -55,6 +66,13 @@ class Reach:
     unknown: int
     shared: int
     has_answer: bool
+    is_cut: bool = False
+    behind_summary: int | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        """True for a list that does not begin as the run does."""
+        return self.is_cut or self.behind_summary is not None
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -88,8 +106,8 @@ class ServerMemory(HostMemory):
         """True after ``close``."""
         return runtime_of(self).is_closed
 
-    def measure(self, request: RawRequest, start_row: int, place: int) -> Reach:
-        """Compare a list with the run. Before ``start_row`` it is known to be the run's first ``place`` items.
+    def measure(self, request: RawRequest, start_row: int, place: int, *, is_cut: bool) -> Reach:
+        """Compare a list with the run. Before ``start_row`` it is known to end behind the run's first ``place`` items.
 
         Raises FormatError.
         """
@@ -98,11 +116,19 @@ class ServerMemory(HostMemory):
         place = place if start_row else start
         chain = _without_systems(log.fingerprints)
         items = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
-        alignment = align([fingerprint(item) for item in items], chain[place:])
+        marks = [fingerprint(item) for item in items]
+        alignment = align(marks, chain[place:])
         reached = place + alignment.reached
+        if cut := _find_tail(marks, chain, alignment.at, reached):
+            return replace(cut, shared=cut.shared + reached - start)
         has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
         unknown = len(items) - alignment.at + len(alignment.late)
-        return Reach(reached, len(chain), unknown, reached - start, has_answer)
+        return Reach(reached, len(chain), unknown, reached - start, has_answer, is_cut=is_cut and start_row > 0)
+
+    def limit_beside(self, room: RequestRoom) -> int:
+        """The most tokens that messages may have beside this room."""
+        usage = runtime_of(self).state.usage
+        return usage.limit_beside(usage.room_beside(room))
 
     @property
     def length(self) -> int:
@@ -134,12 +160,16 @@ class ServerMemory(HostMemory):
         """The name of the branch that the memory goes on with."""
         return runtime_of(self).branches.current
 
-    def rewind_to(self, length: int) -> None:
-        """Go on with a new branch that has the first ``length`` items. Raises LogError."""
+    def position_of(self, number: int) -> int:
+        """Return the place in the log of the item with this number."""
         log = runtime_of(self).state.log
         marks = enumerate(log.fingerprints)
-        places = [number for number, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
-        self.rewind(log.fingerprint_positions[places[length]])
+        places = [place for place, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
+        return log.fingerprint_positions[places[number]]
+
+    def rewind_to(self, length: int) -> None:
+        """Go on with a new branch that has the first ``length`` items. Raises LogError."""
+        self.rewind(self.position_of(length))
         self.trust_content_alone()
 
     def record_list(self, request: RawRequest, *, whole: bool) -> RecordResult:
@@ -190,6 +220,22 @@ class ServerMemory(HostMemory):
 
 def _without_systems(marks: Sequence[bytes]) -> list[bytes]:
     return [mark for mark in marks if not mark.startswith(SYSTEM_PREFIX)]
+
+
+def _find_tail(marks: Sequence[bytes], chain: Sequence[bytes], at: int, reached: int) -> Reach | None:
+    """Find the newest items of a run in a list that leaves it behind ``reached``; None for another list."""
+    for end in range(len(chain), max(reached, len(chain) - MAX_DROPPED - 1), -1):
+        back = find_return(marks, chain[:end], at, reached)
+        if back is None or end - back.chain < CERTAIN_ITEMS:
+            continue
+        is_answered = any(mark.startswith(MODEL_PREFIX) for mark in chain[back.chain : end])
+        replacing, lacking = back.first - at, back.chain - reached
+        if not is_answered or (replacing and lacking - replacing < CERTAIN_ITEMS):
+            return None
+        unknown = len(marks) - back.last + len(back.late)
+        summary = back.chain if replacing else None
+        return Reach(end, len(chain), unknown, end - back.chain, True, is_cut=summary is None, behind_summary=summary)
+    return None
 
 
 def _is_quoted(step: ActionStep | TaskStep, text: str) -> bool:

@@ -28,11 +28,12 @@ from pagein.server import http
 from pagein.server.answers import AnswerReader, new_reader, read_whole_answer
 from pagein.server.budgets import WindowTable, reserved_output
 from pagein.server.cache_markers import place_markers
+from pagein.server.clients import window_share
 from pagein.server.events import EventSplitter, StreamEvent
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import RUN_HEADER, is_side_request, name_run
-from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs, name_by_content
+from pagein.server.runs import KnownBy, Outcome, PreparedView, RunRequest, Runs, name_by_content
 from pagein.server.settings import ServerSettings
 from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, overflow_error, reason_to_observe
 
@@ -227,10 +228,13 @@ class Proxy:
             return "no messages"
         name = name_run(headers, body)
         upstream = self._settings.upstream_of(incoming.path)[0]
-        is_named = bool(name) and not name.startswith("key:")
+        known_by: KnownBy = "name" if name and not name.startswith("key:") else "content"
+        if known_by == "content" and (known := self._runs.name_by_calls(tenant, rows)) and name in ("", known):
+            name, known_by = known, "call"
         name = name or name_by_content(protocol, rows)
         is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, body, rows)
-        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), is_named, is_side)
+        share = window_share(headers.get("user-agent", ""))
+        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, share, is_side)
 
     async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:
         """Record the request and make its view; None for one that goes on from a response that is not known."""
@@ -264,7 +268,9 @@ class Proxy:
             return None
         counted = prepared.tokens + prepared.beside
         output = reserved_output(request.protocol, request.body, prepared.window)
-        self._windows.learn(request.upstream, request.model, overflow, counted=counted, output=output)
+        self._windows.learn(
+            request.upstream, request.model, overflow, counted=counted, output=output, assumed=prepared.window
+        )
         place = prepared.place
         try:
             smaller = await self._in_thread(request.key, lambda: self._runs.view_again(request, place))

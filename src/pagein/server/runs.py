@@ -5,13 +5,14 @@ Everything here blocks: the proxy calls it in threads, and never twice at once f
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
@@ -23,8 +24,10 @@ from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
+from pagein.server.known_calls import KnownCalls
 from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
+from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import json_bytes
 from pagein.tokens.windows import MODELS
 
@@ -32,16 +35,23 @@ MAX_KNOWN_CHAINS, MAX_KNOWN_BYTES = 65_536, 64 * 1024 * 1024
 """Lists that are known by their hash, and bytes of the newest requests of all names that are kept, at most."""
 
 CONFLICT_ATTEMPTS = 6
+NEWEST_ROWS = 16
+"""Messages at the end of a list whose calls are remembered, at most: a server that was started again knows the run by them."""
+
 MAX_CANDIDATES = 16
 """Lineages of a name that are compared with a list that no known one begins."""
+
+
+KnownBy = Literal["name", "call", "content"]
+"""What tells the run of a request: a name that its client gives to one run alone, the id of a call, else what the list says."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """A request to a model, as the proxy read it.
 
-    ``name`` is the client's name for the run, else one of its first message. ``is_named`` says that it names one run, not a
-    group of them.
+    ``name`` is the client's name for the run, else that of the run that made the list's newest call, else one of its first
+    message.
     """
 
     tenant: str
@@ -52,7 +62,9 @@ class RunRequest:
     rows: list[Any]
     size: int
     """Bytes of the body."""
-    is_named: bool = False
+    known_by: KnownBy = "content"
+    window_share: float = 1.0
+    """The share of the model's window above which the client compacts."""
     is_side: bool = False
     """True for a request beside the run, of which nothing is recorded."""
 
@@ -73,6 +85,8 @@ class Place:
 
     lineage: Lineage
     length: int
+    is_cut: bool = False
+    """True where the list that ends here lacks items of the run: its client cuts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +130,7 @@ class Runs:
         self._chains: OrderedDict[tuple[str, str, bytes], tuple[Place, ...]] = OrderedDict()
         self._names: dict[tuple[str, str], list[Lineage]] = {}
         self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
+        self._calls = KnownCalls()
         self._beside = BesideCounts()
         self._newest: OrderedDict[tuple[str, str], tuple[RawRequest, int]] = OrderedDict()
         """The newest request of each name, and its bytes."""
@@ -129,19 +144,32 @@ class Runs:
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
         raw = self._split(request)
         lineage, reach = self._find_known(request, raw)
-        continued = None if reach.has_answer else self._continue_run(request, raw)
+        if lineage is not None and reach.behind_summary is not None:
+            continued = self._continue_before(lineage, request, reach.behind_summary)
+        else:
+            continued = None if reach.has_answer else self._continue_run(request, raw)
         lineage = continued or lineage or self._new_lineage(request)
+        is_cut = continued is None and reach.is_cut
         with self._use(lineage, request) as memory:
-            if continued is None and not reach.unknown and reach.reached < reach.length:
+            if continued is None and (is_cut or not reach.unknown) and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)
             memory.record_list(raw, whole=True)
-            self._remember(request, raw.list_hashes(), _place_of(memory, lineage))
-            prepared = self._view(memory, lineage, request, with_view=with_view)
+            place = replace(_place_of(memory, lineage), is_cut=is_cut)
+            self._remember(request, raw.list_hashes(), place)
+            fitting = self._cut_list(memory, place, request) if is_cut and with_view else None
+            prepared = fitting or self._view(memory, lineage, request, with_view=with_view)
         return replace(prepared, is_continued=continued is not None)
+
+    def _cut_list(self, memory: ServerMemory, place: Place, request: RunRequest) -> PreparedView | None:
+        """Prepare a list that its client cut, as it came; None where it does not fit."""
+        window, beside, room = self._set_window(memory, request)
+        tokens, limit = memory.counter.text(json.dumps(request.rows, ensure_ascii=False)), memory.limit_beside(room)
+        fits = tokens <= limit and request.size <= (memory.budget.bytes or request.size)
+        return PreparedView(place, tokens, beside, limit, window) if fits else None
 
     def _continue_run(self, request: RunRequest, raw: RawRequest) -> Lineage | None:
         """Let the run go on whose newest answer, a summary, a list has; return its new branch, None for another list."""
-        if not request.is_named:
+        if request.known_by != "name":
             return None
         items = (item for item in raw.parse() if not isinstance(item, SystemPromptStep))
         text = " ".join(" ".join(as_text(item.content or "") for item in items).split())
@@ -150,6 +178,12 @@ class Runs:
                 if (place := memory.find_summary(text)) is not None:
                     return replace(lineage, branch=memory.branch) if memory.continue_at(place) else None
         return None
+
+    def _continue_before(self, lineage: Lineage, request: RunRequest, length: int) -> Lineage | None:
+        """Let a run go on whose newest items a list has behind a summary: a new branch without them, its view cleared."""
+        with self._use(lineage, request) as memory:
+            is_continued = memory.continue_at(memory.position_of(length))
+            return replace(lineage, branch=memory.branch) if is_continued else None
 
     def _split(self, request: RunRequest) -> RawRequest:
         """Split a request, and remember it for the next one of its name."""
@@ -205,15 +239,20 @@ class Runs:
 
     def _make_view(self, memory: ServerMemory, request: RunRequest) -> tuple[View, int, int]:
         """The view of a run for a request, the window, and the tokens beside the messages. Raises OverBudget."""
+        window, beside, room = self._set_window(memory, request)
+        return memory.make_view(room), window, beside
+
+    def _set_window(self, memory: ServerMemory, request: RunRequest) -> tuple[int, int, RequestRoom]:
+        """Hold a memory to the window of a request; return the window, the tokens beside the messages, and the room kept."""
         window = self._windows.window(request.upstream, request.model)
         beside = self._beside.count(request.protocol, request.body, memory.counter)
         budget = replace(window_budget(window, memory.counter), bytes=memory.budget.bytes)
         if memory.budget != budget:
             memory.set_budget(budget)
-        room = request_room(request.protocol, request.body, window, beside)
+        room = request_room(request.protocol, request.body, window, beside, share=request.window_share)
         if budget.bytes is not None:
             room = replace(room, tool_bytes=json_bytes(request.body) - json_bytes(request.rows))
-        return memory.make_view(room), window, beside
+        return window, beside, room
 
     def read_ahead(self, request: RunRequest, place: Place) -> None:
         """Learn from what a request recorded, while its answer is awaited. Raises PageinError."""
@@ -229,7 +268,7 @@ class Runs:
             return None
         with self._use(lineage, request) as memory:
             new_rows = _last_rows(raw, reach.unknown)
-            if reach.reached < reach.length or new_rows is None:
+            if reach.is_partial or reach.reached < reach.length or new_rows is None:
                 return None
             view, _, _ = self._make_view(memory, request)
             rows = memory.render_without_tail(view, form.name)
@@ -251,7 +290,7 @@ class Runs:
     ) -> Place:
         format, place = request.protocol.format, prepared.place
         with self._use(place.lineage, request) as memory:
-            if outcome.usage is not None:
+            if outcome.usage is not None and not place.is_cut:
                 memory.observe_usage(outcome.usage)
             if memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
                 memory.rewind_to(place.length)
@@ -263,12 +302,17 @@ class Runs:
             with self._lock:
                 _put_last(self._responses, (request.tenant, response_id), (request.name, after))
         self._add_lineage(request, after.lineage)
+        self._calls.add(request.tenant, request.name, rows)
         return after
 
     def note_outcome(self, request: RunRequest, prepared: PreparedView, outcome: Outcome) -> None:
         """Note what became of a request whose answer was none. Raises PageinError."""
         with self._use(prepared.place.lineage, request) as memory:
             _note_outcome(memory, prepared, outcome)
+
+    def name_by_calls(self, tenant: str, rows: Sequence[Any]) -> str:
+        """Return the name of the run that made the newest known call of a list; "" where none is known."""
+        return self._calls.find_name(tenant, rows)
 
     def find_response(self, tenant: str, response_id: str) -> tuple[str, Place] | None:
         """The name of the run and the place behind a provider's response; None for one that is not known."""
@@ -296,8 +340,11 @@ class Runs:
         best: tuple[Lineage | None, Reach] = (None, NO_REACH)
         for place, start_row in candidates:
             with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
-                reach = memory.measure(raw, start_row, place.length) if memory.length >= place.length else NO_REACH
-                is_known = reach.shared > 0 and (request.is_named or reach.has_answer)
+                is_longer = memory.length >= place.length
+                reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut) if is_longer else NO_REACH
+                is_known = reach.shared > 0 and (request.known_by == "name" or reach.has_answer)
+                # Two people may say the same, and be answered the same: where a list is cut, only a name or a call tells.
+                is_known = is_known and (request.known_by != "content" or not reach.is_partial)
                 if is_known and reach.rank >= best[1].rank:
                     best = (place.lineage, reach)
         return best
@@ -342,6 +389,7 @@ class Runs:
 
     def _remember(self, request: RunRequest, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
         self._add_lineage(request, place.lineage)
+        self._calls.add(request.tenant, request.name, request.rows[-NEWEST_ROWS:])
         if hashes:
             key = (*request.key, hashes[-1][1])
             with self._lock:

@@ -15,6 +15,9 @@ COMPACTION_PROMPTS = (
     "CONTEXT CHECKPOINT COMPACTION",  # Codex
     "Provide a detailed prompt for continuing our conversation",
     "context summarization agent",  # opencode
+    "summarizes internal chat history",  # Qwen Code
+    "Summarize this session for continuation",  # Cline
+    "context summarization assistant",  # pi
 )
 """Words of the prompts with which agents have a model compact their history."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pagein.testing.provider.prompt_cache import Reading
-from pagein.testing.provider.scripts import Answer, Protocol
+from pagein.testing.provider.scripts import Answer, Call, Protocol
 
 Json = dict[str, Any]
 PIECE_CHARS = 24
@@ -62,6 +63,12 @@ def error_body(protocol: Protocol, status: int, kind: str, message: str, code: s
     return {"error": {"message": message, "type": kind, "param": None, "code": code or str(status)}}
 
 
+def _random_part(number: int, at: int, call: Call) -> str:
+    """The part of a call's id that no other call has, as providers make it: the same for the same call of a script."""
+    said = repr((number, at, call.name, sorted(call.arguments.items())))
+    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
 # -- Anthropic's messages
 
 
@@ -72,7 +79,7 @@ def _blocks(number: int, answer: Answer) -> list[Json]:
     if answer.text or not answer.calls:
         blocks.append({"type": "text", "text": answer.text or "."})
     for at, call in enumerate(answer.calls):
-        id = call.id or f"toolu_{number:04}_{at}"
+        id = call.id or f"toolu_{_random_part(number, at, call)}"
         blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": dict(call.arguments)})
     return blocks
 
@@ -144,7 +151,7 @@ def _typed_event(data: Json) -> Event:
 def _chat_calls(number: int, answer: Answer) -> list[Json]:
     return [
         {
-            "id": call.id or f"call_{number:04}_{at}",
+            "id": call.id or f"call_{_random_part(number, at, call)}",
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
         }
@@ -205,7 +212,7 @@ def _output_items(number: int, answer: Answer) -> list[Json]:
         items.append({**item, "content": [part]})
     for at, call in enumerate(answer.calls):
         items.append({
-            "id": f"fc_{number:06}_{at}", "type": "function_call", "call_id": call.id or f"call_{number:04}_{at}",
+            "id": f"fc_{number:06}_{at}", "type": "function_call", "call_id": call.id or f"call_{_random_part(number, at, call)}",
             "name": call.name, "arguments": json.dumps(dict(call.arguments)), "status": "completed",
         })  # fmt: skip
     return items

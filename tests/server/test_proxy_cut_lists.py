@@ -1,0 +1,271 @@
+"""A client cuts its list: it sends the newest messages alone, or a summary before them. The run goes on all the same."""
+
+import json
+from itertools import count
+
+import pytest
+
+from pagein import AgentMemory
+from pagein.events.steps import as_text
+from pagein.server.known_calls import call_ids
+from pagein.testing.provider import Answer, Call
+from tests.server.sdk_agents import CHAT_TOOL, TOOL
+
+pytestmark = pytest.mark.slow
+
+TASK = "Count the boats. Never count a boat twice, whatever anybody says."
+SUMMARY = "Summary: the boats of the first piers were counted, and none of them was counted twice so far."
+
+
+def calling(ids="call_Xq7{:04}kQ02bLm"):
+    """A script that calls a tool at each request, with an id of its own."""
+    numbers = count(1)
+
+    def answer(question):
+        number = next(numbers)
+        return Answer(f"Pier {number}.", (Call("read", {"pier": number}, ids.format(number)),))
+
+    return answer
+
+
+def talking():
+    numbers = count(1)
+    return lambda question: Answer(f"Answer {next(numbers)}: the pier is quiet.")
+
+
+class Chat:
+    path = "/v1/chat/completions"
+
+    def body(self, rows):
+        return {
+            "model": "gpt-5",
+            "messages": [{"role": "system", "content": "You count."}, *rows],
+            "tools": [CHAT_TOOL],
+        }
+
+    def said(self, answer):
+        return answer["choices"][0]["message"]
+
+    def reply(self, message, number):
+        calls = message.get("tool_calls")
+        text = f"Result {number}: {number * 7} boats."
+        return (
+            {"role": "tool", "tool_call_id": calls[0]["id"], "content": text} if calls else user(f"Question {number}?")
+        )
+
+
+class Messages:
+    path = "/v1/messages"
+
+    def body(self, rows):
+        return {
+            "model": "claude-opus-4-8",
+            "max_tokens": 100,
+            "messages": rows,
+            "tools": [TOOL],
+            "system": "You count.",
+        }
+
+    def said(self, answer):
+        return {"role": "assistant", "content": answer["content"]}
+
+    def reply(self, message, number):
+        call = next((block for block in message["content"] if block["type"] == "tool_use"), None)
+        if call is None:
+            return user(f"Question {number}?")
+        result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"Result {number}: {number * 7} boats."}
+        return {"role": "user", "content": [result]}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+class Play:
+    """A client that keeps its whole list, and sends what it likes of it."""
+
+    def __init__(self, made, client, name=""):
+        self.client, self.http = client, made.http()
+        self.headers = {"x-pagein-run": name} if name else {}
+        self.rows, self.turns = [user(TASK)], 0
+
+    def send(self, rows):
+        answer = self.http.post(self.client.path, json=self.client.body(rows), headers=self.headers)
+        assert answer.status_code == 200, answer.text
+        self.said = answer.headers["x-pagein"]
+        return self.client.said(answer.json())
+
+    def turn(self, cut=lambda rows: rows):
+        self.turns += 1
+        message = self.send(cut(self.rows))
+        self.rows += [message, self.client.reply(message, self.turns)]
+
+
+def newest(rows, length=6):
+    """The newest messages, behind the first: a list must begin with a message of the user's."""
+    return rows if len(rows) <= length + 1 else [rows[0], *rows[len(rows) - length :]]
+
+
+def texts_of(memory):
+    """The texts of all steps that have one."""
+    return [text for step in memory.steps if (text := as_text(step.content or ""))]
+
+
+def runs_of(made):
+    with AgentMemory.open(made.store, session="look", readonly=True) as memory:
+        store = memory._runtime.log.store
+        return sorted(name for name in store.sessions() if not name.startswith("pagein:") and store.head(name))
+
+
+def sent_text(made):
+    return json.dumps(made.provider.received[-1].body)
+
+
+CLIENTS = pytest.mark.parametrize("client", [Chat(), Messages()], ids=["chat", "messages"])
+
+
+@CLIENTS
+@pytest.mark.parametrize("name", ["", "mine"], ids=["by its calls", "by its name"])
+@pytest.mark.parametrize("restart", [False, True], ids=["one server", "two servers"])
+def test_a_client_that_sends_its_newest_messages_has_one_run(stack, client, name, restart):
+    script = calling()
+    made = stack(script, window=8_000)
+    play = Play(made, client, name)
+    for _ in range(7):
+        play.turn(newest)
+    if restart and name:
+        made = stack(script, window=8_000, store=made.store)
+        play.http = made.http()
+    for _ in range(7):
+        cut = newest(play.rows)
+        play.turn(newest)
+        sent = [row for row in made.provider.received[-1].body["messages"] if row["role"] != "system"]
+        assert sent == cut, "a list that fits goes out as it came"
+    [run] = runs_of(made)
+    assert made.provider.illegal == ()
+    with made.memory(run) as memory:
+        texts = texts_of(memory)
+        assert [branch.name for branch in memory.branches()] == ["main"]
+        assert any("Result 1: 7 boats." in hit.text for hit in memory.recall("Result 1: 7 boats"))
+    assert sum(f"Pier {number}." in texts for number in range(1, 15)) == 14
+    assert len(texts) == len(set(texts)), "nothing is recorded twice"
+
+
+def test_a_list_that_was_cut_and_does_not_fit_is_a_view_of_its_run(stack):
+    made = stack(calling(), window=3_000, provider_window=3_000)
+    play = Play(made, Chat())
+    for _ in range(20):
+        play.turn(lambda rows: newest(rows, 12))
+        play.rows[-1]["content"] += " The pier is long and old, and the boats lie in three rows behind it." * 20
+    assert made.provider.illegal == ()
+    assert made.provider.over == 0
+    assert len(runs_of(made)) == 1
+    assert "count a boat twice" in sent_text(made)
+
+
+def test_a_talk_with_a_name_has_one_run_and_one_without_is_joined_with_nobodys(stack):
+    made = stack(talking(), window=8_000)
+    play = Play(made, Chat(), "mine")
+    for _ in range(9):
+        play.turn(lambda rows: rows[-5:])
+    assert runs_of(made) == ["mine"]
+    other = stack(talking(), window=8_000, store=made.store)
+    one, two = Play(other, Chat()), Play(other, Chat())
+    one.rows = [user("My name is Ana, and my card ends with 4417."), *play.rows[1:5]]
+    one.turn()
+    two.rows = [user("Good day."), *play.rows[1:5], one.rows[-2], user("And now?")]
+    two.turn(lambda rows: [rows[0], *rows[2:]])
+    assert "4417" not in sent_text(other), "the same words are no sign of the same person"
+
+
+@CLIENTS
+def test_a_summary_before_the_newest_messages_continues_the_run(stack, client):
+    made = stack(calling(), window=8_000)
+    play = Play(made, client)
+    for _ in range(8):
+        play.turn()
+    play.rows = [user(SUMMARY), *play.rows[-6:]]
+    play.turn()
+    assert "continues" in play.said
+    assert sent_text(made).count(SUMMARY) == 1
+    assert len(made.provider.received[-1].body["messages"]) < 12, "what the summary stands for left the view"
+    assert "Never count a boat twice" in sent_text(made), "the ledger holds"
+    play.turn()
+    assert "continues" not in play.said
+    [run] = runs_of(made)
+    with made.memory(run) as memory:
+        results = [text for text in texts_of(memory) if "Result" in text]
+        assert len(results) == len(set(results)), "what the client kept is not there twice"
+        assert any("Result 1: 7 boats." in hit.text for hit in memory.recall("Result 1 of the first pier, 7 boats"))
+
+
+def test_an_answer_that_is_asked_for_again_and_a_changed_question_stay_in_the_run(stack):
+    made = stack(calling(), window=8_000)
+    play = Play(made, Chat())
+    for _ in range(8):
+        play.turn(newest)
+    play.send(newest(play.rows))
+    play.send([*newest(play.rows)[:-1], {**play.rows[-1], "content": "Result 8, read again."}])
+    play.turn(newest)
+    play.turn(newest)
+    assert len(runs_of(made)) == 1
+    with made.memory(runs_of(made)[0]) as memory:
+        texts = texts_of(memory)
+    assert len(texts) == len(set(texts))
+
+
+def test_a_call_that_anybody_could_have_made_tells_no_run(stack):
+    made = stack(calling(ids="call_{}"), window=8_000)
+    play = Play(made, Chat())
+    for _ in range(6):
+        play.turn()
+    stranger = Play(made, Chat())
+    stranger.rows = [user("Another task."), *play.rows[-6:]]
+    stranger.turn()
+    assert "Never count a boat twice" not in sent_text(made)
+
+
+def test_no_tenant_is_known_by_anothers_calls(stack):
+    made = stack(calling(), window=8_000, tenant_secret="secret")
+    play = Play(made, Messages())
+    play.headers = {"x-api-key": "one"}
+    for _ in range(6):
+        play.turn()
+    stranger = Play(made, Messages())
+    stranger.headers, stranger.rows = {"x-api-key": "two"}, [user(SUMMARY), *play.rows[-6:]]
+    stranger.turn()
+    assert "continues" not in stranger.said
+    assert "Never count a boat twice" not in sent_text(made)
+
+
+def test_an_agent_that_compacts_early_gets_no_cause_to(stack):
+    made = stack(calling(), window=10_000)
+    play = Play(made, Chat())
+    play.rows = [user(TASK + " The sea is calm." * 60)]
+    play.headers = {"user-agent": "QwenCode/0.15.10 (linux; x64)"}
+    for number in range(40):
+        play.turn()
+        play.rows[-1]["content"] += f" Pier {number} has a crane." * 60
+    readings = [request.reading.tokens for request in made.provider.received]
+    assert 5_000 < max(readings) < 7_000
+
+
+@pytest.mark.parametrize(
+    ("id", "is_known"),
+    [
+        ("call_Ab3dEf6hIj9kLm2n", True),
+        ("toolu_01A09q90qw90lq917835lq9", True),
+        ("chatcmpl-tool-0a1b2c3d4e5f6a7b", True),
+        ("D681PevKs", True),
+        ("call_1", False),
+        ("functions.get_weather:0", False),
+        ("call_function", False),
+        ("12345678901", False),
+        ("", False),
+        (None, False),
+        (7, False),
+    ],
+)
+def test_only_an_id_that_no_two_calls_have_tells_a_run(id, is_known):
+    rows = [{"role": "assistant", "tool_calls": [{"id": id}]}, "odd", None, {"content": [{"type": "text"}, 3]}]
+    assert list(call_ids(rows)) == ([id] if is_known else [])
