@@ -55,6 +55,10 @@ FAILED tests/test_a.py::test_limit - TypeError: li...
         ('{"error": null}', False, ()),
         ("97:    throw new IllegalArgumentException(1);\n    except KeyError:\nclass BadError(ValueError):", False, ()),
         ('print("Error: x")\n+raise ValueError("Error: y")', False, ()),
+        ("Command: ls\nOutput: a.txt\nError: (none)\nExit Code: 0\nSignal: (none)", False, ()),
+        ('Last error: none\nError Output: (none)\nErrors: []\n"error": "",\nError: n/a\nError: -', False, ()),
+        ("KeyError: 0", False, ("KeyError: 0",)),
+        ("Error: no such column", False, ("Error: no such column",)),
         ("0 errors, 12 passed\nFound 3 errors in docs/errors.md", False, ()),
     ],
 )
@@ -122,6 +126,17 @@ def test_results_in_view_change_nothing():
         "[s2] python b.py ! ValueError: no",
     ]
     assert show(ledger, hidden={3}.__contains__) == []
+
+
+def test_an_error_that_comes_again_and_again_in_view_leaves_the_block_as_it_is():
+    # With each of them in view the count of those out of view fell by one, and the prompt's cache was lost.
+    ledger, blocks = FailureLedger(), set()
+    for position in range(300):
+        ledger.learn(position, 0, ToolCall("1", "run", '{"command": "make"}'), Observation("1", "KeyError: 'id'"))
+        if position >= 200:
+            blocks.add("\n".join(show(ledger, hidden=range(200).__contains__)))
+    [block] = blocks
+    assert block.endswith("! KeyError: 'id' (200 times)")
 
 
 def test_where_not_all_fit_those_that_are_gone_leave_first_and_then_the_oldest():

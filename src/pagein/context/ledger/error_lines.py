@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pagein.context.salience.lines import has_part
+from pagein.context.salience.lines import NO_ERROR, has_part
 from pagein.events.quoting import unquote_lines
 from pagein.events.steps import Observation, as_text
 
@@ -107,7 +107,7 @@ def _find_lines(lines: list[str]) -> Iterator[str]:
             continue
         prefix = _PREFIX.match(line)
         bare = (line[prefix.end() :] if prefix else line).rstrip()
-        if _ERROR.match(bare) and not _NOISE.fullmatch(bare):
+        if _ERROR.match(bare) and not _NOISE.fullmatch(bare) and not NO_ERROR.fullmatch(bare):
             yield " ".join(bare[:ERROR_MAX_CHARS].split())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -16,8 +16,8 @@ from pagein.tokens import TokenCounter
 MAX_FAILURES = 200
 """Distinct errors that are remembered; beyond it the one that came longest ago is dropped."""
 
-MAX_RESULTS = 64
-"""Results remembered for one error."""
+MAX_RESULTS = 128
+"""Results remembered one by one for each error; the oldest ones are remembered as one."""
 
 GONE_HEAD = "Gone when called again:"
 """The heading of the errors that the same call did not give later."""
@@ -28,12 +28,16 @@ CALL_MAX_CHARS, ERROR_MAX_CHARS = 28, 100
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """A result of a call that failed: its place, the call in one line, and the error; "" where it went without it."""
+    """A result of a call that failed: its place, the call in one line, and the error; "" where it went without it.
+
+    ``times`` is more than one where it stands for older results with the error, too.
+    """
 
     position: int
     index: int
     call: str
     error: str
+    times: int = 1
 
     @property
     def place(self) -> tuple[int, int]:
@@ -84,7 +88,8 @@ class FailureLedger:
             left = [result for result in results if hidden(result.position)]
             errors = [result for result in left if result.error]
             if errors:
-                lines.append(FailureLine(errors[-1], len(errors), is_gone=not left[-1].error))
+                count = sum(result.times for result in errors)
+                lines.append(FailureLine(errors[-1], count, is_gone=not left[-1].error))
         return tuple(sorted(lines, key=lambda line: line.result.place))
 
     def to_state(self) -> dict[str, Any]:
@@ -129,7 +134,11 @@ def _render(line: FailureLine, above: CallResult | None) -> str:
 
 def _append(results: list[CallResult], result: CallResult) -> None:
     results.append(result)
-    del results[:-MAX_RESULTS]
+    if len(results) > MAX_RESULTS:
+        oldest, newer = results[:2]
+        is_both = bool(oldest.error and newer.error)
+        kept = newer if newer.error else oldest
+        results[:2] = [replace(kept, times=oldest.times + newer.times) if is_both else kept]
 
 
 def _shown_call(call: ToolCall) -> str:

@@ -46,6 +46,14 @@ _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
 _LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
+NO_ERROR = re.compile(
+    r"""\W*(?:[\w-]{1,30}[ _]){0,3}(?:errors?|exceptions?|failures?|failed)(?:[ _](?:output|count|found|message))?["']?\s*[:=]\s*
+    (?:\W*(?:none|null|nil|false|no|0|n/a|empty)\W* | [-"'\[\](){}][-"'\[\](){},\s]*)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A line by which a program says that it has no error, such as ``Error: (none)``."""
+
+
 @dataclass(slots=True)
 class ParsedLine:
     """A parsed line: ``key`` is its text without a line number, ``names`` its identifiers in order, with repetitions.
@@ -153,10 +161,10 @@ def strip_line_number(line: str) -> str:
 def is_failure(line: str) -> bool:
     """True if a line reads like an error.
 
-    >>> is_failure("ValueError: no"), is_failure("It fails."), is_failure("terrorists")
-    (True, True, False)
+    >>> is_failure("ValueError: no"), is_failure("It fails."), is_failure("Error: (none)"), is_failure("terrorists")
+    (True, True, False, False)
     """
-    return matches_pattern(line, _FAILURE, _FAILURE_PARTS)
+    return matches_pattern(line, _FAILURE, _FAILURE_PARTS) and NO_ERROR.fullmatch(line.strip()) is None
 
 
 def is_decision(text: str) -> bool:
