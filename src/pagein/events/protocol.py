@@ -284,7 +284,7 @@ def _prefix(item: steps.Step | steps.Observation) -> bytes:
 
 
 TEXT_ACTION = re.compile(
-    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동)\s*[:：]|```|<code>"  # noqa: RUF001
+    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Calling tools)\s*[:：]|```|<code>"  # noqa: RUF001
     r"|<(?:tool_calls?|function_calls?|invoke|function|execute|bash|[a-z]+_[a-z_]+)\b[^<>\n]{0,200}>)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from pagein.context.view.view import View
 from pagein.events.entries import Observed
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
-from pagein.formats import format_named
+from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
 from pagein.memory.operations.ingest import Transcript
@@ -39,6 +40,11 @@ MAX_DROPPED = 4
 CERTAIN_ITEMS = 4
 """Items in a row, with an answer among them, that a list and the end of a run share by no chance; and items that a summary
 stands for at least, as some clients join two messages."""
+
+SAID_CHARACTERS = 8
+"""Characters of an answer, at least, by which it is known in other words."""
+
+_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class Reach:
     has_answer: bool
     is_cut: bool = False
     behind_summary: int | None = None
+    is_respelled: bool = False
+    """True where the list has the newest answer in other words: its client adds to what the model says, or takes from it."""
 
     @property
     def is_partial(self) -> bool:
@@ -121,9 +129,27 @@ class ServerMemory(HostMemory):
         reached = place + alignment.reached
         if cut := _find_tail(marks, chain, alignment.at, reached):
             return replace(cut, shared=cut.shared + reached - start)
-        has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
+        is_respelled = reached == len(chain) - 1 and self._is_respelled(items[alignment.at :], reached)
+        has_answer = is_respelled or any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
         unknown = len(items) - alignment.at + len(alignment.late)
-        return Reach(reached, len(chain), unknown, reached - start, has_answer, is_cut=is_cut and start_row > 0)
+        is_cut = is_cut and start_row > 0
+        return Reach(
+            reached, len(chain), unknown, reached - start, has_answer, is_cut=is_cut, is_respelled=is_respelled
+        )
+
+    def _is_respelled(self, items: Sequence[Item], number: int) -> bool:
+        """True if the first of these is the item of the run with that number in other words, and others follow it."""
+        if len(items) < 2 or not isinstance(items[0], ActionStep):
+            return False
+        position = self.position_of(number)
+        recorded = next(iter(self.log().read(position, position + 1))).body
+        if not isinstance(recorded, ActionStep):
+            return False
+        texts = [as_text(step.content or "") for step in (items[0], recorded)]
+        listed, said = ("".join(_THINKING.sub("", text).split()) for text in texts)
+        shorter, longer = sorted((listed, said), key=len)
+        has_calls = any(_is_in(call.id, texts[0]) for call in recorded.tool_calls)
+        return has_calls or (_is_in(shorter, longer) and items[0].tool_calls in ((), recorded.tool_calls))
 
     def limit_beside(self, room: RequestRoom) -> int:
         """The most tokens that messages may have beside this room."""
@@ -216,6 +242,10 @@ class ServerMemory(HostMemory):
         """The messages of a view without what is shown behind the run."""
         rows: list[Any] = runtime_of(self).format_of(format).render(view.with_tail(()).messages())["messages"]
         return rows
+
+
+def _is_in(words: str, text: str) -> bool:
+    return len(words) >= SAID_CHARACTERS and words in text
 
 
 def _without_systems(marks: Sequence[bytes]) -> list[bytes]:

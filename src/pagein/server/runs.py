@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +37,9 @@ MAX_KNOWN_CHAINS, MAX_KNOWN_BYTES = 65_536, 64 * 1024 * 1024
 CONFLICT_ATTEMPTS = 6
 NEWEST_ROWS = 16
 """Messages at the end of a list whose calls are remembered, at most: a server that was started again knows the run by them."""
+
+RESPELLED_ANSWERS = 2
+"""Answers that a client handed over in other words, after which they are recorded as it hands them over: else each is a branch."""
 
 MAX_CANDIDATES = 16
 """Lineages of a name that are compared with a list that no known one begins."""
@@ -131,6 +134,8 @@ class Runs:
         self._names: dict[tuple[str, str], list[Lineage]] = {}
         self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
         self._calls = KnownCalls()
+        self._respelled: Counter[tuple[str, str]] = Counter()
+        """Answers in a row that a client handed over in other words, by name."""
         self._beside = BesideCounts()
         self._newest: OrderedDict[tuple[str, str], tuple[RawRequest, int]] = OrderedDict()
         """The newest request of each name, and its bytes."""
@@ -150,6 +155,7 @@ class Runs:
             continued = None if reach.has_answer else self._continue_run(request, raw)
         lineage = continued or lineage or self._new_lineage(request)
         is_cut = continued is None and reach.is_cut
+        self._respelled[request.key] += reach.is_respelled
         with self._use(lineage, request) as memory:
             if continued is None and (is_cut or not reach.unknown) and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)
@@ -292,9 +298,10 @@ class Runs:
         with self._use(place.lineage, request) as memory:
             if outcome.usage is not None and not place.is_cut:
                 memory.observe_usage(outcome.usage)
-            if memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
+            is_left = self._respelled[request.key] >= RESPELLED_ANSWERS
+            if not is_left and memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
                 memory.rewind_to(place.length)
-            if memory.length == place.length:
+            if not is_left and memory.length == place.length:
                 memory.record_list(split_request(list(rows), format_named(format)), whole=False)
             after = _place_of(memory, place.lineage)
             _note_outcome(memory, prepared, outcome)
