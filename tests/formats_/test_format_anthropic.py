@@ -244,7 +244,7 @@ def test_thinking_loses_a_cache_marker_and_nothing_else():
 # -- what the API refuses
 
 
-@pytest.mark.parametrize("silence", ["", " \n", None, (), (Text(""),), (Text(" "),), (Opaque("openai", "file", "{}"),)])
+@pytest.mark.parametrize("silence", ["", " \n", None, (), (Text(""),), (Text(" "),), (Opaque("openai", "item", "{}"),)])
 def test_a_silent_tool_gets_a_marker(silence):
     for failed in (False, True):
         block_ = render(Message("tool", silence, call_id="a", is_error=failed))[0]["content"][0]

@@ -341,7 +341,7 @@ def test_a_run_with_gemini_can_go_on_with_others():
 
 
 def test_an_opaque_part_of_another_is_not_sent():
-    other = Opaque("openai", "input_audio", '{"type":"input_audio"}')
+    other = Opaque("openai", "item", '{"type":"item"}')
     assert render(Message("user", (other, Text("x")))) == [user("x")]
     assert render(Message("user", (other,))) == [user("(no content)")]
     assert isinstance(parse(model("x"))[0], ActionStep)

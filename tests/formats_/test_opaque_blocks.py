@@ -54,6 +54,37 @@ def test_a_block_that_nobody_knows_is_counted_and_sent(form):
         assert LONG in json.dumps(memory.get_full_steps())
 
 
+FILES = {
+    "anthropic": [
+        ({"type": "document", "title": "Plan", "source": {"type": "text", "media_type": "text/plain", "data": "Ship it."}}, "Ship it."),
+        ({"type": "document", "title": "Plan", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE" * 30}}, "[document Plan]"),
+        ({"type": "image", "source": {"type": "file", "file_id": "file_1"}}, "[image]"),
+    ],
+    "openai": [
+        ({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64," + "JVBE" * 30}}, "[file a.pdf]"),
+        (AUDIO, "[input_audio]"),
+    ],
+    "openai-responses": [({"type": "input_file", "filename": "a.pdf", "file_data": "JVBE" * 30}, "[input_file a.pdf]")],
+    "gemini": [({"fileData": {"mimeType": "application/pdf", "fileUri": "https://a.b/c", "displayName": "Plan"}}, "[fileData Plan]")],
+    "bedrock": [({"document": {"format": "pdf", "name": "Plan", "source": {"bytes": "JVBE" * 30}}}, "[document Plan]")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "block", "shown"), [(form, *case) for form, cases in FILES.items() for case in cases])
+def test_a_file_of_the_user_is_there_in_every_other_format(form, block, shown):
+    """By its words, or by its name: a model that was not told of it would answer as if there were none."""
+    with AgentMemory.open(":memory:", budget=20_000, format=form) as memory:
+        memory.record_messages([user(form, block)], form)
+        for other in BLOCKS:
+            request = memory.to_request(other)
+            validate(request, other)
+            assert (
+                other == form
+                or shown in json.dumps(request)
+                or '"' + block.get("type", "-") + '"' in json.dumps(request)
+            )
+
+
 @pytest.mark.parametrize("form", ["openai", "openai-responses"])
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_audio_is_a_part_of_both_apis_of_openai(form, is_alone):

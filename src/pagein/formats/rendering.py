@@ -129,9 +129,19 @@ ANTHROPIC_TOOL_PROMPT_TOKENS = 346
 (docs.claude.com, tool use, pricing). Bedrock's models are Anthropic's too."""
 
 
+_FILE_KINDS = frozenset({
+    "document", "search_result", "file", "input_file", "input_audio", "audio", "video", "media", "text-plain", "fileData", "inlineData",
+    "image", "input_image", "image_url", "video_url",
+})  # fmt: skip
+_FILE_NAME = re.compile(r'"(?:title|name|file_?[nN]ame|displayName)":("(?:[^"\\]|\\.){1,200}")')
+
+
 def foreign_text(part: Opaque) -> str:
-    """Return the text that other providers get for a part: a refusal's text, else nothing."""
-    return part.text if part.kind == "refusal" else ""
+    """Return the text that other providers get for a part: that of a refusal and of a file, a file's name where it has none, else nothing."""
+    if part.kind == "refusal" or (part.kind in _FILE_KINDS and part.text):
+        return part.text
+    name = _FILE_NAME.search(part.body)
+    return f"[{part.kind} {json.loads(name[1]) if name else ''}".rstrip() + "]" if part.kind in _FILE_KINDS else ""
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

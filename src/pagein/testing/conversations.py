@@ -35,7 +35,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, UNPARSED_KEY
 from pagein.formats.base import Item
-from pagein.formats.rendering import MARKERS
+from pagein.formats.rendering import MARKERS, foreign_text
 
 LOSSES = {
     "arguments": "how the arguments were spelled (their value survives)",
@@ -171,7 +171,7 @@ def _part(part: Part, role: str, provider: str) -> Iterator[Statement]:
             yield from _extra(part.extra, provider, set() if said.strip() else {"white space", "empty text"})
         case Image():
             yield from _image(part, role, provider)
-        case Opaque(kind="refusal", text=text) if part.provider != provider:
+        case Opaque() if part.provider != provider and (text := foreign_text(part)):
             yield from _text(text)
         case Opaque():
             losses = set() if part.provider == provider else {"foreign parts"}
