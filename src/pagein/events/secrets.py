@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    r"pass ?(?:word|phrase|code|wd)|pwd?|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|pass|schlüssel)|(?:unseal|encryption|decryption|signing|master|root|licen[cs]e|activation)[ _-]?keys?"
+    r"pass ?(?:word|phrase|code|wd)|p(?:wd?|/w)|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|pass|schlüssel)|(?:unseal|encryption|decryption|signing|master|root|licen[cs]e|activation)[ _-]?keys?"
     r"|(?:door|gate|alarm|entry|unlock|safe|locker|lock|building|garage)[ -]?(?:code|combination)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
     r"|bearer|private[ _-]?key|client[ _-]?secret|(?:recovery|backup|security|verification)[ _-]?codes?|otp|cvv|cvc|iban|ssn|social security number"
-    r"|credentials?|(?:seed|recovery|backup|secret)[ -](?:phrase|words?)|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
-    r"|passwort|kennwort|geheimzahl|zugangsdaten|kreditkartennummer|mot de passe|code secret|contrase[ñn]a|clave(?: de acceso)?|senha|parola d['’]ordine"  # noqa: RUF001
+    r"|cred(?:ential)?s?|(?:seed|recovery|backup|secret)[ -](?:phrase|words?)|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number|(?:passport|id card|driver'?s? licen[cs]e|national id|tax id)(?: number| no\.?)|(?:combination|code) (?:of|for|to) (?:the|my|our) (?:[\w-]+ )?(?:safe|lock|door|gate|alarm|garage|locker|vault)"
+    r"|passwort|kennwort|geheimzahl|zugangsdaten|kreditkartennummer|geheime?r? (?:schlüssel|code)|(?:tür|zugangs|alarm)code|(?:mot|phrase) de passe|code (?:de la porte|d['’]entrée)|code secret|contrase[ñn]a|clave(?: de acceso)?|senha|parola d['’]ordine"  # noqa: RUF001
     r"|wachtwoord|has[łl]o|şifre|sifre|parola|пароль\w*|密码|口令|密钥|パスワード|暗証番号|비밀번호|암호|كلمة (?:السر|المرور)|पासवर्ड"
 )
 _VERBS = r"\b(?:is|are|was|be|lautet|ist|est|es|[ée]|to jest|jest|ise|это|هي)\b|[-—]|是|为|は|는|은|है"
@@ -24,7 +24,7 @@ _NO_VALUE = rf"(?!\s+{_PREDICATES}\b(?![^.!?\n]{{0,80}}?(?:[\d\"'`“«:=]|\bto\
 
 _NAMED = re.compile(
     rf"(?:\b|(?<=[^\x00-\x7f])|(?=[^\x00-\x7f]))(?:{_NAMES})(?:\b|(?=[^\x00-\x7f]))"
-    rf"(?:[^\n.!?:：=]{{0,40}}?[:：=]|\s*(?:{_VERBS}){_NO_VALUE}|[^\n.!?]{{0,40}}?(?:{_VERBS})\s*(?=\S*\d))\s*[\"'`“«]?[^\s]{{3,}}",  # noqa: RUF001
+    rf"(?:[^\n.!?:：=]{{0,40}}?(?:[:：=]|->|→)|\s*(?:{_VERBS}){_NO_VALUE}|[^\n.!?]{{0,40}}?(?:{_VERBS})\s*(?=\S*\d))\s*[\"'`“«]?[^\s]{{3,}}",  # noqa: RUF001
     re.IGNORECASE,
 )
 """A name of a secret that is said with a value."""
@@ -34,6 +34,9 @@ _BESIDE = re.compile(
     r"|\b(?:pin|puk|pass ?code|cv[vc]2?)\b(?: (?:for|of|to|on) (?:the |my |our |his |her )?[\w'-]+(?: [\w'-]+)?)?\s*(?:is|ist|est|es|[:=-])?\s*\d{3,8}\b"
     r"|\biban\b[ :]*[a-z]{2}\d\d[ \da-z]{8,}|\bpass\s?[:=]\s*(?=\S*[\d!@#$%^&*])\S{5,}"
     r"|\b(?:user(?:name)?|log ?-?in|account|root|admin)\b[^\n.!?]{0,40}\bpass\s+(?=\S*[\d!@#$%^&*])\S{5,}"
+    r"|\bpass is (?=\S*\d)\S{5,}|(?<!\S)[\"'`]?(?=\S{0,60}\d)[^\s\"'`]{5,60}[\"'`]? as (?:the|my|our|your|a)(?: [\w-]+){0,2} (?:pass(?:word|phrase|code)|pin|pw|secret|api key|token)\b"
+    r"|\b(?:wi-?fi|wlan|ssid)\b[^\n.!?/|]{0,30}[/|,;]\s*(?=\S*\d)(?=\S*[a-z])[^\s/]{6,}"
+    r"|\b(?:tokens?|keys?|secrets?)\s+(?=[\w.+/=-]*\d)(?=[\w.+/=-]*[a-z])[\w.+/=-]{16,}"
     r"|\b(?:log ?-?in|sign ?-?in|user(?:name)?|account|zugang)\b[^\n.!?/]{0,30}\s[\w.@-]+\s+[/|]\s+(?=\S*\d)(?=\S*[A-Za-z])[^\s/]{4,}(?![^\s]*/)",
     re.IGNORECASE,
 )
@@ -44,10 +47,12 @@ _SHAPES = re.compile(
     r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{20,}|\bdckr_pat_[\w-]{8,}|\bhf_[A-Za-z0-9]{20,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bdop_v1_[0-9a-f]{32,}"
+    r"|\bhttps://(?:hooks\.slack\.com/services|(?:[\w-]+\.)?discord(?:app)?\.com/api/webhooks|[\w.-]+\.webhook\.office\.com)/\S{8,}"
+    r"|[?&](?:\w*_)?(?:token|key|sig|secret|password)=[\w%.+/-]{6,}|(?<![\w.])(?!(?:mailto|e-?mail|b?cc|to|from|contact|kontakt|sip|xmpp):)[\w.-]{2,}:(?=[^\s:@/]*\d)[^\s:@/]{4,}@[\w-]+\.[\w.]+"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b\w+://[^\s/:@]+:[^\s/@]{3,}@"
 )
 _IN_COMMAND = re.compile(
-    r"\b\w*(?:password|passwd|passphrase|_pass|_pwd|secret|token|api_?key|access_?key)=['\"]?(?!\d{1,9}\b|[$<{]|(?:none|null|true|false)\b)[^\s'\"(.]{4,}(?![^\s'\"]*\()"
+    r"\b\w*(?:password|passwd|passphrase|_pass|_pwd|secret|token|api_?key|access_?key|account_?key)=['\"]?(?!\d{1,9}\b|[$<{]|(?:none|null|true|false)\b)[^\s'\"(.]{4,}(?![^\s'\"]*\()"
     r"|\s--?[\w-]*(?:password|passwd|secret|token|api-?key)[ =]['\"]?(?!\d{1,9}\b|[$<{-])[^\s'\"]{4,}"
     r"|\bauthorization['\"]?\s?[:=]\s?['\"]?(?:bearer|basic|token)\s+(?![$<{])[^\s'\"]{8,}"
     r"|\bcurl\b[^\n|;]{0,200}\s(?:-u|--user)\s?['\"]?[^\s:]+:[^\s'\"]{3,}|\b(?:mysql\w*|7z\w?)\b[^\n|;]{0,200}\s-p[^\s'\"-]{4,}"

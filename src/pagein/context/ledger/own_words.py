@@ -25,7 +25,12 @@ LONG_TEXT_ENDS = (1_200, 1_000)
 PASTED_LINES_SHARE = 0.5
 """Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
 
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_FENCE = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
+    r"|^[ \t]*[-=*#<>\[]{2,}[ \t]*(?:begin|start)\b[^\n]*\n(?:[^\n]*\n){0,400}?[ \t]*[-=*#<>\[]{2,}[ \t]*(?:end|stop)\b[^\n]*$",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+"""Code, and what stands between two marks: triple quotes, two equal rules, a line of its begin and one of its end."""
 _SOURCE_TAGS = (
     "documents?|doc|page|pages|web_?page|e?-?mail|message|mail|logs?|output|stdout|stderr|files?|file_contents?|quote|"
     "blockquote|source|article|transcript|pr_description|issue|search_results?|results?|tool_result|observation|code|pre|"
@@ -36,15 +41,22 @@ _SOURCE_OPENS = re.compile(rf"<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>", re.IGNORECA
 _FORWARDED = re.compile(
     r"^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
     r"|(?:begin )?(?:forwarded|original) message\b[^\n]*|weitergeleitete nachricht[^\n]*|message transf[^\n]*|mensaje reenviado[^\n]*"
-    r"|(?:from|von|de|da|od|van|kimden|от|发件人|差出人)[ \t]*[:：][^\n]{1,200}\n(?:[^\n]{0,200}\n){0,4}?[ \t]*"
-    r"(?:to|subject|date|sent|cc|an|betreff|datum|objet|asunto|oggetto|temat|onderwerp|konu|тема|主题|件名)[ \t]*[:：]"
-    r"|on [^\n]{5,120} wrote:[ \t]*$"
+    r"|(?:from|von|de|da|od|van|fr[aåá]n?|kimden|от|від|发件人|寄件者|差出人|送信者|보낸 ?사람|발신자?|من|प्रेषक|lähettäjä|odes[ií]latel|feladó|expeditor)[ \t]*[:：][^\n]{1,200}\n(?:[^\n]{0,200}\n){0,4}?[ \t]*"
+    r"(?:to|subject|date|sent|cc|an|betreff|datum|objet|asunto|oggetto|temat|onderwerp|konu|тема|主题|主旨|件名|제목|받는 ?사람|الموضوع|إلى|विषय|[äe]mne|til|aihe|předmět|tárgy|subiect)[ \t]*[:：]"
+    r"|(?:on|am|le|el|il|op|den|em|w dniu|\d)[ \d][^\n]{3,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał\w*|пишет|написала?)\b[^\n]{0,80}[:：][ \t]*$"
     r"|(?:subject|betreff|objet|asunto)[ \t]*[:：][^\n]{1,200}$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?[\])]?[ \t]*\n"
 _CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
+
+_CHAT_LINE = re.compile(
+    r"^[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}(?:[ \t]{2,}|[ \t]+[\u2013\u2014\u2022][ \t]*)(?:today|yesterday|heute|gestern|aujourd'hui|hier|hoy|ayer)?,?(?: (?:at|um|à|a las))?[ \t]*\d{1,2}[:.h]\d\d[ \t]*(?:[ap]\.?m\.?)?[ \t]*\n"
+    r"|^[ \t]*(?:u/)?[\w.-]{2,30}[ \t]+[\u00b7\u2022][ \t]+\d{1,3} ?(?:h|hr|m|min|d|w|mo|y|hours?|minutes?|days?|weeks?|months?|years?)\.?(?: ago)?[ \t]*\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line of such a chat alone: the name and the time stand apart, as Slack and Discord copy them."""
 
 _STAMPED = re.compile(
     r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\])"
@@ -87,8 +99,27 @@ _SOURCE_NOUN = (
     r"spec|specification|config|json|csv|table|response|reply|answer|story|poem|song|lyrics|essay|draft|code|script|function|"
     r"prompt|forum|thread|slide|slides|pdf|newsletter|press release|faq|recipe|instructions?|screenshot|conversation|chat|data|dataset|content|following)"
 )
+_PRESENTED_NOUN = (
+    r"(?:page|website|article|blog(?: ?post)?|post|tweet|documents?|readme|e-?mails?|mails?|letters?|messages?|logs?|output|error|trace(?:back)?|file|transcript|texts?|paragraphs?"
+    r"|sections?|excerpts?|passages?|snippets?|contract|lease|tickets?|issue|bug report|comments?|reviews?|listing|ad|advert|job (?:ad|post(?:ing)?|description)|story|poem|song|lyrics"
+    r"|essay|draft|code|thread|newsletter|press release|faq|recipe|conversation|chat|exercises?|questions?|problems?|puzzles?|quiz|exam|assignment|homework|diff|patch|commit(?: message)?|pull request)"
+)
+_TEXT_VERB = (
+    r"(?:translate|summari[sz]e|grade|classify|explain|proofread|rewrite|rephrase|paraphrase|shorten|label|rate|score|evaluate|critique|interpret|parse|extract"
+    r"|(?:write|draft) (?:an?|my) (?:[\w'-]+ ){0,2}(?:reply|answer|response)|(?:reply|respond|answer) to (?:this|the following)|answer (?:this|the following)|what does (?:this|it|the following) (?:mean|say))"
+)
+"""What is asked to be done with a text that follows. It begins its sentence: "When you translate: ..." presents nothing."""
+_WORK_VERB = r"(?:debug|fix|review|check|improve|edit|analy[sz]e|refactor|continue|complete|solve|clean|format|convert)"
+"""What is asked of a text or of work: "Fix this:" presents a text, "Fix the parser:" what the user says of it."""
 _INTRODUCED = re.compile(
-    rf"(?:\b(?:here(?:'s|\u2019s| is| are| comes)|this is|below is|see|following is|attached is|pasting|i(?:'m| am) pasting|i(?:'ll| will) paste|"
+    rf"(?:(?:^|(?<=[\n.!?]))(?![ \t]*(?:while|when|whenever|for|during|in|throughout|before|after|with)\b|[^\n:.!?]{{0,60}}\b(?:rules?|conventions?|guidelines?|preferences?|requirements?|constraints?|notes?|wishes)\b)[^\n:.!?]{{0,80}}?\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,3}}{_PRESENTED_NOUN}\b[^\n:.!?]{{0,40}}[:：][ \t]*(?=\n|$)"
+    rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:(?:please|can you|could you|help me(?: to)?|now|then)\b,? )*(?:{_TEXT_VERB}\b[^\n:.!?]{{0,60}}|{_WORK_VERB}\b[^\n:.!?]{{0,20}}\bthis)[:：][ \t]*(?=\n|$)"
+    rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:{_TEXT_VERB}|{_WORK_VERB})\b[^\n:.!?]{{0,40}}\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,2}}{_PRESENTED_NOUN}[:：]"
+    r"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:answer|reply to|respond to)\b[^\n:.!?]{0,30}\b(?:e-?mail|mail|letter|message|review|comment|ticket|post|tweet)\b[^\n:.!?]{0,30}[.!:](?=\s*$|\s*\n)"
+    r"|(?:^|\n)[ \t]*(?:text|source|tweet|review|comment|article|passage|post|paragraph|sentence)[:：]"
+    r"|(?:^|\n)[^\n:：]{0,40}(?:\b(?:übersetze?n?|fass\w*|erkläre?|korrigiere?|verbessere?|tradu[ciz]\w*|résume[rz]?|resum\w*|riassumi|corri[gj]\w*|expli[cq]\w*|vertaal|vat|переве\w+|переска\w+|исправь|объясни\w*|przetłumacz\w*|streść|çevir\w*|özetle\w*)\b|翻译|翻譯|总结|總結|解释|润色|翻訳|要約|添削|번역|요약)[^\n:：]{0,60}[:：][ \t]*(?=\n|$)"
+    r"|\b(?:the|this|that|my|our|his|her|their|its) (?:[\w'-]+ ){1,4}(?:printed|returned|logged|showed|shows|displays?|displayed|responded|replied|answered|gave me|gives me)\b[^\n:.!?]{0,30}[:：][ \t]*(?=\n|$)"
+    rf"|\b(?:here(?:'s|\u2019s| is| are| comes)|this is|below is|see|following is|attached is|pasting|i(?:'m| am) pasting|i(?:'ll| will) paste|"
     rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
@@ -195,7 +226,7 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT):
+    for pasted in (_FORWARDED, _CHAT, _CHAT_LINE, _STAMPED, _TRANSCRIPT):
         if (start := pasted.search(text)) is not None:
             text = text[: start.start()]
     if (letter := _SALUTATION.search(text)) is not None and _CLOSE.search(text, letter.end()):
