@@ -95,3 +95,20 @@ def test_an_answer_that_somebody_changed_once_is_a_branch_and_the_next_one_is_re
         assert [branch.name for branch in memory.branches()] == ["main", "branch-1"]
     assert "This is answer number 2. And the deploy is off." in texts
     assert texts[-1] == "This is answer number 3.", "before its client hands it over"
+
+
+def test_words_before_a_call_stay_though_the_client_drops_them(stack):
+    numbers = count(1)
+    script = lambda question: Answer(f"I read part {(n := next(numbers))}.", (Call("read", {"part": n}),))  # noqa: E731
+    made = stack(script, window=8_000)
+    http, rows = made.http(), [{"role": "user", "content": TASK}]
+    for number in range(1, 9):
+        answer = http.post("/v1/chat/completions", json={"model": "gpt-5", "messages": rows, "tools": TOOLS}).json()
+        calls = answer["choices"][0]["message"]["tool_calls"]
+        rows += [{"role": "assistant", "content": None, "tool_calls": calls}]
+        rows += [{"role": "tool", "tool_call_id": calls[0]["id"], "content": f"part {number}"}]
+    [run] = runs_of(made)
+    with made.memory(run) as memory:
+        assert [branch.name for branch in memory.branches()] == ["main"]
+        texts = [as_text(step.content) for step in memory.steps if step.content]
+    assert texts == [TASK, *(f"I read part {number}." for number in range(1, 9))]

@@ -17,9 +17,12 @@ from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest
+from pagein.memory._effects import Flow
+from pagein.memory._state import RunState
 from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
+from pagein.memory.operations.client_lists import as_recorded
 from pagein.memory.operations.ingest import Transcript
-from pagein.memory.operations.lineage import align, find_return
+from pagein.memory.operations.lineage import Chain, align, find_return
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
@@ -123,9 +126,12 @@ class ServerMemory(HostMemory):
         start = len(_without_systems(log.fingerprints[: log.list_start]))
         place = place if start_row else start
         chain = _without_systems(log.fingerprints)
-        items = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
+        items: Sequence[Item] = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
         marks = [fingerprint(item) for item in items]
         alignment = align(marks, chain[place:])
+        if start <= place and alignment.at < len(items) and place + alignment.reached < len(chain):
+            items, marks = take_turn(self, _as_recorded, items, place - start)
+            alignment = align(marks, chain[place:])
         reached = place + alignment.reached
         if cut := _find_tail(marks, chain, alignment.at, reached):
             return replace(cut, shared=cut.shared + reached - start)
@@ -242,6 +248,12 @@ class ServerMemory(HostMemory):
         """The messages of a view without what is shown behind the run."""
         rows: list[Any] = runtime_of(self).format_of(format).render(view.with_tail(()).messages())["messages"]
         return rows
+
+
+def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple[list[Item], list[bytes]]]:
+    """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
+    listed = yield from as_recorded(items, run, Chain(run.log, run.transcript.unlisted), first)
+    return listed.items, listed.marks
 
 
 def _is_in(words: str, text: str) -> bool:

@@ -1,6 +1,7 @@
 """A list whose client wrote recorded messages another way: each such message is made the recorded one again.
 
-A client joins messages of the user, divides one, clears old results, drops images, or shortens the arguments of old calls.
+A client joins messages of the user, divides one, clears old results, drops images or the words before a call, or shortens the
+arguments of old calls.
 The list is the same run for all that, and what was recorded stays. Words that stand behind or before joined ones are new.
 """
 
@@ -188,7 +189,7 @@ class _Reader:
         return _size(item.content) <= SHORTENED_SHARE * _size(recorded[0].content)
 
     def _read_shortened_step(self) -> Flow[bool]:
-        """Make a message with shorter arguments, or without its images, the recorded one."""
+        """Make a message with shorter arguments, or without its words or images, the recorded one."""
         if self.at + 1 == len(self.items):
             return False
         recorded = (yield from self._items_at(self.place, self.place + 1))[0]
@@ -247,12 +248,13 @@ def is_placeholder(text: str, *, is_last: bool = False) -> bool:
 
 
 def is_shortened_step(listed: Item, recorded: Item) -> bool:
-    """True for a call with shorter arguments, and for the user's words without some of their images."""
+    """True for a call with shorter arguments or without the words before it, and for the user's words without some of their images."""
     match listed, recorded:
         case ActionStep(tool_calls=(_, *_) as calls), ActionStep(tool_calls=old_calls):
             if [call.name for call in calls] != [call.name for call in old_calls]:
                 return False
-            if normal_text(as_text(listed.content)) != normal_text(as_text(recorded.content)):
+            words = normal_text(as_text(listed.content))
+            if words and words != normal_text(as_text(recorded.content)):
                 return False
             pairs = [(call.arguments, old.arguments) for call, old in zip(calls, old_calls, strict=True)]
             return all(new == old or _is_shortened_text(new, old) for new, old in pairs)
