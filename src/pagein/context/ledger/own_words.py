@@ -25,6 +25,9 @@ LONG_TEXT_ENDS = (1_200, 1_000)
 PASTED_LINES_SHARE = 0.5
 """Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
 
+LEAD_MAX_CHARS = 120
+"""Characters of a line that presents a text."""
+
 _FENCE = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?(?:\"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
     r"|^[ \t]*[-=*#<>\[]{2,}[ \t]*(?:begin|start)\b[^\n]*\n(?:[^\n]*\n){0,400}?[ \t]*[-=*#<>\[]{2,}[ \t]*(?:end|stop)\b[^\n]*$",
@@ -50,13 +53,6 @@ _FORWARDED = re.compile(
 _CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?[\])]?[ \t]*\n"
 _CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
-
-_CHAT_LINE = re.compile(
-    r"^[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}(?:[ \t]{2,}|[ \t]+[\u2013\u2014\u2022][ \t]*)(?:today|yesterday|heute|gestern|aujourd'hui|hier|hoy|ayer)?,?(?: (?:at|um|à|a las))?[ \t]*\d{1,2}[:.h]\d\d[ \t]*(?:[ap]\.?m\.?)?[ \t]*\n"
-    r"|^[ \t]*(?:u/)?[\w.-]{2,30}[ \t]+[\u00b7\u2022][ \t]+\d{1,3} ?(?:h|hr|m|min|d|w|mo|y|hours?|minutes?|days?|weeks?|months?|years?)\.?(?: ago)?[ \t]*\n",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A line of such a chat alone: the name and the time stand apart, as Slack and Discord copy them."""
 
 _STAMPED = re.compile(
     r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\])"
@@ -116,9 +112,7 @@ _INTRODUCED = re.compile(
     rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:(?:please|can you|could you|help me(?: to)?|now|then)\b,? )*(?:{_TEXT_VERB}\b[^\n:.!?]{{0,60}}|{_WORK_VERB}\b[^\n:.!?]{{0,20}}\bthis)[:：][ \t]*(?=\n|$)"
     rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:{_TEXT_VERB}|{_WORK_VERB})\b[^\n:.!?]{{0,40}}\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,2}}{_PRESENTED_NOUN}[:：]"
     r"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:answer|reply to|respond to)\b[^\n:.!?]{0,30}\b(?:e-?mail|mail|letter|message|review|comment|ticket|post|tweet)\b[^\n:.!?]{0,30}[.!:](?=\s*$|\s*\n)"
-    r"|(?:^|\n)[ \t]*(?:text|source|tweet|review|comment|article|passage|post|paragraph|sentence)[:：]"
-    r"|(?:^|\n)[^\n:：]{0,40}(?:\b(?:übersetze?n?|fass\w*|erkläre?|korrigiere?|verbessere?|tradu[ciz]\w*|résume[rz]?|resum\w*|riassumi|corri[gj]\w*|expli[cq]\w*|vertaal|vat|переве\w+|переска\w+|исправь|объясни\w*|przetłumacz\w*|streść|çevir\w*|özetle\w*)\b|翻译|翻譯|总结|總結|解释|润色|翻訳|要約|添削|번역|요약)[^\n:：]{0,60}[:：][ \t]*(?=\n|$)"
-    r"|\b(?:the|this|that|my|our|his|her|their|its) (?:[\w'-]+ ){1,4}(?:printed|returned|logged|showed|shows|displays?|displayed|responded|replied|answered|gave me|gives me)\b[^\n:.!?]{0,30}[:：][ \t]*(?=\n|$)"
+    r"|(?:^|\n)[ \t]*(?:text|source|tweet|review|comment|article|passage|post|paragraph|sentence|clipboard|error|warning|input)[:：]"
     rf"|\b(?:here(?:'s|\u2019s| is| are| comes)|this is|below is|see|following is|attached is|pasting|i(?:'m| am) pasting|i(?:'ll| will) paste|"
     rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
@@ -129,12 +123,52 @@ _INTRODUCED = re.compile(
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
-    r"|(?<!\bI )\b(?:wrote|writes|sent|texted|e-?mailed|mailed|messaged)\b[^\n:.!?]{0,30}:"
+    r"|(?<!\bI )(?<!\bwe )\b(?:said|says|wrote|writes|sent|texted|e-?mailed|mailed|messaged)\b[^\n:.!?]{0,30}:"
     rf"|(?:^|\n)[^\n:.!?]{{0,60}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}\b(?:below|follows|attached)\b[^\n:.!?]{{0,20}}[.:](?=\s*$|\s*\n)"
     rf"|(?:^|\n)[^\n:\uff1a]{{0,80}}(?:\b(?:courriel|lettre|texte|correo|mensaje|carta|texto|documento|art[i\u00ed]culo|lettera|messaggio|testo|articolo|nachricht|brief|dokument|artikel|bericht|tekst|wiadomo\u015b\u0107|\u043f\u0438\u0441\u044c\u043c\u043e|\u0442\u0435\u043a\u0441\u0442|\u0441\u0442\u0430\u0442\u044c\u044f|\u0441\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435)|\u90ae\u4ef6|\u90f5\u4ef6|\u6587\u7ae0|\u6587\u672c|\u6d88\u606f|\u6587\u6863|\u30e1\u30fc\u30eb|\u8a18\u4e8b|\u6587\u66f8|\uba54\uc77c|\ubb38\uc11c)[^\n:\uff1a]{{0,12}}[:\uff1a][ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?) ?[:：][ \t]*(?=\n|$))",
     re.IGNORECASE,
 )  # fmt: skip
+_OWN_LEAD = re.compile(
+    r"\b(?:rules?|conventions?|guidelines?|preferences?|prefer|requirements?|constraints?|limits?|instructions?|notes?|remember|keep in mind|please|always|never|from now|follow(?:s|ing)? rules|points?|things?|steps|details"
+    r"|me|my|mine|i|i'm|we|us|our|goals?|plan|tasks?|todo|for (?:all|every|each|the)|when|if|whenever|also|and|so|because|but|as follows|like this|important|warning|background|setup|stack|deadlines?|decisions?|you|answer|reply|respond|use|do|work|continue|settings?|style|format|language|tone"
+    r"|regeln?|vorgaben|bitte|immer|nie|merk\w*|beacht\w*|wichtig|mein\w*|unser\w*|wir|ich|wenn|aufgaben?|ziele?|règles?|consignes|merci|toujours|jamais|retiens|mon|mes|notre|nos|je|nous|quand|si|objectifs?"
+    r"|reglas?|normas|siempre|nunca|recuerda|mis?|nuestr\w*|yo|cuando|tareas?|objetivos?|regole|sempre|mai|ricorda|mio|mia|miei|nostr\w*|io|noi|quando|regras?|lembre|meus?|minhas?|noss\w*|eu|nós|regels|altijd|nooit|onthoud|mijn|onze|ik|wij"
+    r"|правила?|всегда|никогда|запомни|мо[йияё]\w*|наш\w*|я|мы|если|zasady|zawsze|nigdy|pamiętaj|mój|moje|nasz\w*|ja|kurallar|her zaman|asla|unutma|benim|bizim|ben|biz)\b"
+    r"|规则|要求|记住|注意|请记|总是|我|我们|ルール|約束|覚え|注意|私|規則|규칙|기억|나는|우리|내 |القواعد|تذكر|नियम|याद|^\d",
+    re.IGNORECASE,
+)
+"""What a line before one's own words has: an order, a rule, oneself or the reader. Any other line with a colon presents a text."""
+_TEXT_NOUN = (
+    r"(?:texts?|messages?|e-?mails?|mails?|letters?|paragraphs?|passages?|proposals?|articles?|posts?|tweets?|sms|documents?|poems?|song|lyrics|stor(?:y|ies)|essays?|quotes?|reviews?|comments?"
+    r"|transcripts?|contracts?|ads?|listings?|sentences?|statements?|excerpts?|сообщени\w*|текст\w*|письм\w*|nachricht|text[eo]?s?|mensaje|correo|messaggio|lettera|lettre|courriel|wiadomoś\w*)"
+)
+_ASKED_OF_TEXT = re.compile(
+    rf"^[ \t]*tl;? ?dr\b[^\n]{{0,30}}[:：][ \t]*$|\b(?:this|these|the following|that|dies\w*|ce|cet|cette|est[ea]|quest[oa]|est[ae]|это|этот|ten|t[ao]) (?:[\w'-]+ ){{0,2}}{_TEXT_NOUN}\b[^\n:.!?]{{0,50}}[?:：.]?[ \t]*$"
+    r"|(?:この|その|以下の?|次の|下の|这[段篇封条个]|下面|以下|아래|다음|이 )(?:\w{0,8})(?:文|記事|メール|話|文章|邮件|话|内容|消息|글|메일|문장|메시지)",
+    re.IGNORECASE,
+)
+"""A line that asks something about a text: the paragraphs behind it are that text."""
+_REACTION = re.compile(
+    r"\s*(?:tl;? ?dr|thoughts|summary|(?:can you )?summari[sz]e(?: it| this)?|(?:can you )?translate(?: it| this)?(?: (?:to|into) \w+)?|what (?:does|do) (?:it|this|they) (?:say|mean)"
+    r"|is (?:this|it|that) (?:real|legit|true|spam|a scam|phishing)[^\n?]{0,30})(?:,? (?:please|pls))?\s*[.?!]*\s*",
+    re.IGNORECASE,
+)
+"""A paragraph that says no more than what is wanted of the others."""
+_STAMP = re.compile(
+    r"^(?=[^\n]{3,90}$)(?![^\n]*[^\W\d_]{3,}[.!?]$)(?:[^\n]*(?:\b\d{1,2}[:.]\d\d\b|\b\d+ ?(?:h|hrs?|hours?|min|minutes?|d|days?|w|weeks?|mo|months?|y|years?)\b(?: ago)?|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d{1,2}\b)[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_STAMP_MARK = re.compile(
+    r"[@·•—✓]|\S {2,}\S|<[^<>\s]+@[^<>\s]+>|\[\d|\d\]|\bago\b|\b(?:commented|asked|answered|edited|posted|replied|added a comment|reviewed|opened|tweeted)\b|-->",
+    re.IGNORECASE,
+)
+"""What a line with a time has where a platform wrote it over somebody's words, or under them."""
+_PAGE_MARK = re.compile(
+    r"\A---\n(?:[\w-]+:[^\n]*\n){1,30}---\n|^page \d+(?: of \d+)?[ \t]*$|^WEBVTT\b|^\d+:\d\d[\d:.,]* --> |^by [A-Z][\w.'-]+ [A-Z][\w.'-]+[ \t]*$|^BEGIN:V[A-Z]+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What begins a document alone: its header, the number of a page, an author's line."""
 _DATA_LINE = re.compile(
     r"^\s*(?:"
     r"[{}\[\]<]|[\"'][\w .-]{1,40}[\"']\s*:|"  # JSON, XML
@@ -226,15 +260,35 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    for pasted in (_FORWARDED, _CHAT, _CHAT_LINE, _STAMPED, _TRANSCRIPT):
+    for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
             text = text[: start.start()]
+    if (stamp := next((line for line in _STAMP.finditer(text) if _STAMP_MARK.search(line[0])), None)) is not None:
+        text = text[: text.rfind("\n\n", 0, stamp.start()) + 1]
     if (letter := _SALUTATION.search(text)) is not None and _CLOSE.search(text, letter.end()):
         text = text[: letter.start()]
     if (letter := _LETTER.search(text)) is not None and letter[0].strip() != text.strip():
         text = f"{text[: letter.start()]}\n\n{text[letter.end() :]}"
-    paragraphs = [block for block in (_strip_lines(part) for part in re.split(r"\n[ \t]*\n", text)) if block]
-    return "\n\n".join(_before_introductions(paragraphs))
+    paragraphs = re.split(r"\n[ \t]*\n", text)
+    if any(map(_REACTION.fullmatch, paragraphs)):
+        return ""
+    own = [block for block in map(_strip_lines, _before_texts(paragraphs)) if block]
+    return "\n\n".join(_before_introductions(own))
+
+
+def _before_texts(paragraphs: list[str]) -> Iterator[str]:
+    """Yield paragraphs up to a line that presents a text: with a colon and nothing of one's own, or a question about a text."""
+    for number, paragraph in enumerate(paragraphs):
+        lines = paragraph.split("\n")
+        follows = "".join(paragraphs[number + 1 : number + 2])
+        for at, line in enumerate(lines):
+            rest = "\n".join(lines[at + 1 :]) or follows
+            is_lead = line.rstrip().endswith((":", "：")) and not _LIST_MARK.match(rest) and not _OWN_LEAD.search(line)
+            is_question = at == len(lines) - 1 and _ASKED_OF_TEXT.search(line)
+            if (is_lead or is_question) and rest and not rest.startswith("\x01") and len(line) <= LEAD_MAX_CHARS:
+                yield "\n".join(lines[: at + 1])
+                return
+        yield paragraph
 
 
 def _strip_tagged(text: str) -> str:
@@ -300,10 +354,12 @@ def _strip_lines(paragraph: str) -> str:
     lines = [line for line in lines if not line.lstrip().startswith(">") and not line.startswith(("    ", "\t"))]
     if not lines:
         return ""
-    data = sum(1 for line in lines if _DATA_LINE.match(line) and not _is_prose_list(line))
-    if data / len(lines) >= PASTED_LINES_SHARE:
-        return ""
-    return "\n".join(line for line in lines if not (_DATA_LINE.match(line) and not _is_prose_list(line)))
+    own = [
+        line
+        for line in lines
+        if not _DATA_LINE.match(line) or _is_prose_list(line) or _OWN_LEAD.fullmatch(line.strip(" :"))
+    ]
+    return "\n".join(own) if len(own) > len(lines) * (1 - PASTED_LINES_SHARE) else ""
 
 
 def _is_prose_list(line: str) -> bool:
