@@ -27,6 +27,12 @@ SECRETS = (
     "Ma phrase de passe : cheval bleu", "Geheimer Schlüssel: hT5blau9", "root:toor123@10.0.0.1 is the box.", "The db creds are admin/admin123.", "my password -> hunter2",
     "p/w hunter2!", "pass is hunter2", "Always use hunter2 as the password.", "Wi-Fi: HomeNet / blueHorse42", "My passport number is X1234567.",
     "The discord token MTA1.GhijKl.mnopqrstuvwxyz0123456789 is ours.", "Always use the key 01234567-89ab-cdef-0123-456789abcdef.", "See https://a.org/x?access_token=abc12345.",
+    "My login for Jira is sam with Kitten99!", "For the router use admin and then B1ueBird.", "sam@x.org:Kitten99", "The decryption key for the backup is 'purple monkey'.", "My mother's maiden name is Kowalski.",
+    "My bank PIN's 4821.", "The gate code's 4711.", "The garage opener code is 8812.", "My driver's license is D1234567.", "Steuer-ID 12 345 678 901", "Il codice del cancello è 4711.", "Code d'accès : 8841",
+    "Hasło to Kotek99", "Heslo je Kocka99", "Lösenordet är Katt99", "Salasana on Kissa99", "Parola este Pisica99", "Jelszó: Macska99", "Κωδικός: Gata99", "비번은 neko1234", "הסיסמה היא Hatul99",
+    "mật khẩu là Meo12345", "kata sandi: Kucing99", "รหัสผ่าน: Meow1234", "Adgangskode: Kat12345", "Şifrem Kedi1234", "The verification code is 482913.", "My one-time code: 482913",
+    "shpat_0123456789abcdef0123456789abcdef", "gsk_abcdefghijklmnopqrstuvwxyz0123456789", "lin_api_abcdefghijklmnopqrstuvwxyz0123", "pypi-AgEIcHlwaS5vcmcCJGabcdefghijklmnop", "hvs.CAESIJabcdefghijklmnopqrstuvwxyz",
+    "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318 is the wallet key.",
 )  # fmt: skip
 HARMLESS = (
     "run --max-tokens 5000", "export DB_PASSWORD=$SECRET", "docker run -u 1000:1000 shop", "csrf_token=None", "mysql -u root -p shop", "docker login registry.org -p $TOKEN", "unzip -p a.zip notes", "zip -r a.zip src", "openssl enc -in a", "git log -p src", "sort_key created_2024_at",
@@ -37,6 +43,8 @@ HARMLESS = (
     "The secret key was read from the environment.", "My password is not valid any more.", "The access token is used once.",
     "Pin numpy to 1.26.", "Pin the versions: everything in the lock file.", "Boarding pass: print it.", "The primary key is user_id.", "The signing key is rotated monthly.", "Log in, and pass the 2nd check.", "Users pass 3 checks.", "I prefer the user acme/widget2.", "Our garage is at 4711 Elm Street.", "Always log in with SSO.", "My door is green.",
     "Write to mailto:bob2@x.org.", "The email is bob2@x.org.", "Use v2 as the default.", "The key points are 3 and 4.", "Our wi-fi is slow, restart it.", "The passport office is closed.",
+    "My email is sam@x.org.", "Send invoices to billing@x.org.", "Call me at +49 170 1234567.", "The error code is 404.", "ZIP code 10115 is Berlin.", "Use the commit 0123456789abcdef0123456789abcdef01234567.",
+    "The token limit is 4096.", "I'll use my credit card to pay.", "Our account manager is Kim.", "git@github.com:acme42/repo.git", "Clone git@github.com:acme42x.", "Unlock the door at 8.", "The test_case_for_internationalization fails.",
 )  # fmt: skip
 PASTED = (
     "Please summarize this mail:\n\nFrom: Bob\nSubject: x\n\n{}",
