@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from pagein import AgentMemory
+from pagein import AgentMemory, TaskStep
 from pagein.cli import main
 from pagein.context.ledger.run_ledger import RunLedger
 from pagein.errors import UnknownHandle
 from pagein.memory.host_memory import runtime_of
+from pagein.testing import promises
 
 RULE = "Never deploy on Fridays."
 
@@ -54,6 +55,18 @@ def test_what_was_said_and_holds_is_in_view_when_its_step_is_not(memory):
     assert f"s0 {RULE}" in text
     assert "200 EUR" in text
     assert memory.report().by_tier()["ledger"] > 0
+
+
+@pytest.mark.parametrize("words", range(20, 56, 4))
+def test_the_block_of_a_view_is_that_of_the_log_also_where_little_room_is_left(words):
+    with AgentMemory.open(":memory:", budget=260, page_in=0) as memory:
+        memory.record(
+            *(TaskStep(f"Never call room {number} of the old house in the north at night.") for number in range(6))
+        )
+        memory.clear_view()
+        memory.record(TaskStep("Read on. " + "part of the text " * words))
+        run = runtime_of(memory)
+        promises.check_replay(list(run.log.read()), memory.view(), run.state.counter)
 
 
 def test_the_ledger_learns_before_anything_leaves_the_view(monkeypatch):

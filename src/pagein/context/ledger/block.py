@@ -25,7 +25,7 @@ LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
 """Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more. Decision 0044."""
 
 HALVES = tuple(64 << power for power in range(10, -1, -1))
-"""Tokens of the blocks that are tried where the bytes are limited, and no share of the limit fits."""
+"""Tokens of the blocks that are tried where no share of the limit fits."""
 
 HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."
 
@@ -86,7 +86,7 @@ def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, 
 def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callable[[View], bool] | None = None) -> View:
     """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is.
 
-    Where the bytes are limited, ``has_room`` says whether a view has them: then more and shorter blocks are tried.
+    Where the bytes are limited, ``has_room`` says whether a view has them.
     """
     shown = view.verbatim_positions
     due = _find_due(view, ledger, lambda position: position not in shown)
@@ -98,7 +98,7 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     )
     # The sizes, and the place of a notice, do not depend on what is free, so that the request stays the same while the run grows.
     sizes = ledger_sizes(view.limit)
-    shorter = () if has_room is None else (size for size in HALVES if size < sizes[-1])
+    shorter = (size for size in HALVES if size < sizes[-1])
     for size in (*sizes, *shorter, *((0,) if notice else ())):
         entries = _say_notice(notice, _build_blocks(view, ledger, blocks, due, size), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
