@@ -20,7 +20,7 @@ from pagein.log import branch_log as branching
 from pagein.memory import _effects as effects
 from pagein.memory import snapshots, tools
 from pagein.memory.host_memory import take_turn
-from pagein.memory.operations import compact, load, pins
+from pagein.memory.operations import client_lists, compact, load, pins
 from pagein.memory.operations import view as views
 from pagein.memory.operations.load import write_snapshot
 from pagein.testing.machine import MemoryMachine, profile
@@ -188,6 +188,18 @@ def a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork(patch):
     patch.setattr(load, "_matches_log", lambda snapshot, run, last: True)
 
 
+def joined_or_divided_words_are_an_edit(patch):
+    patch.setattr(client_lists, "match_joined", lambda listed, recorded: (0, 0, ()))
+
+
+def a_cleared_result_is_an_edit(patch):
+    def wrong(self):
+        yield from ()
+        return False
+
+    patch.setattr(client_lists._Reader, "_read_results", wrong)
+
+
 BUGS = {
     a_result_stands_before_its_call: "orphan tool result",
     a_cut_parts_a_call_from_its_result: "the view has no action there",
@@ -207,6 +219,8 @@ BUGS = {
     a_snapshot_forgets_an_id: "from a snapshot, and",
     a_snapshot_is_taken_although_an_undo_came: "from a snapshot, and",
     a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: "from a snapshot, and|unreachable, but got: Compaction",
+    joined_or_divided_words_are_an_edit: "was taken for an edit",
+    a_cleared_result_is_an_edit: "clear_results was taken for an edit",
     each_request_begins_with_the_time: "without a compaction between|the view says",
 }
 """The seeded bugs, with a pattern of the message that the machine must raise."""
@@ -247,6 +261,7 @@ class Forking(moves_only(Folding, "assistant_speaks", "pin")):
 
 MACHINES = {
     a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: Forking,
+    a_cleared_result_is_an_edit: moves_only(Folding, "client_clears_results", "clear_view"),
     a_cut_parts_a_call_from_its_result: moves_only(Folding, "assistant_calls", "result_comes_late", "user_interrupts"),
     a_range_off_by_one_hides_a_step: moves_only(Folding, "assistant_speaks", "user_speaks", "compact"),
     a_reused_call_id_goes_out_twice: moves_only(Folding, "whole_turn", "assistant_calls"),
@@ -259,6 +274,7 @@ MACHINES = {
     a_pin_is_kept_in_mind_although_the_disk_was_full: moves_only(Folding, "user_speaks", "pin", "disk_is_full"),
     a_pin_leaves_with_what_stands_around_it: moves_only(Folding, "assistant_speaks", "pin", "compact"),
     a_result_of_recall_is_as_the_tool_wrote_it: Forging,
+    joined_or_divided_words_are_an_edit: moves_only(Folding, "client_joins_or_divides", "clear_view"),
     a_summary_can_end_its_own_frame: moves_only(Folding, "user_speaks", "assistant_speaks", "pin", "compact"),
 }
 """Machines that find a rare bug in any history; the plain one finds the others."""

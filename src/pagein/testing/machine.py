@@ -20,6 +20,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -79,6 +80,11 @@ class MemoryMachine(ErasingMachine):
 
     Override ``open_log`` (a log that outlives its object), ``policy``, ``counter`` or ``limits``.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._list_change: machine_inputs.ListChange | None = None
+        """What a client does to the list that it hands over."""
 
     # Opening
 
@@ -172,12 +178,12 @@ class MemoryMachine(ErasingMachine):
         self.oracle, before = expected, self.oracle
         assert (recorded.first, recorded.last) == (before.head, expected.head), f"record says {recorded}"
 
-    def _record_by_wire(self, items: Sequence[steps.Step | steps.Observation]) -> None:
+    def _record_by_wire(self, items: Sequence[steps.Step | steps.Observation], *, whole: bool = False) -> None:
         assert self.transcript is not None
         new = [machine_inputs.to_openai(item) for item in items]
         items_read = format_named("openai").parse(new)
         self.transcript += new
-        whole = len(self.transcript) % 2 == 0
+        whole = whole or len(self.transcript) % 2 == 0
         expected = self.oracle.after(items_read, strict=False)
         self.memory.record_messages(self.transcript if whole else new, "openai", whole=None if whole else False)
         self.oracle = expected
@@ -188,6 +194,28 @@ class MemoryMachine(ErasingMachine):
         assert self.transcript is not None
         recorded = self.memory.record_messages(self.transcript, "openai", whole=True if explicit else None)
         assert recorded.first == recorded.last, "a history that was recorded already was recorded again"
+
+    @rule(change=st.sampled_from((machine_inputs.join_users, machine_inputs.divide_user)), seed=st.integers(0, 999))
+    def client_joins_or_divides(self, change: machine_inputs.ListChange, seed: int) -> None:
+        self._change_list(change, seed, "one line")
+
+    @rule(content=machine_inputs.result_contents, seed=st.integers(0, 999))
+    def client_clears_results(self, content: steps.Content, seed: int) -> None:
+        self._change_list(machine_inputs.clear_results, seed, steps.as_text(content))
+
+    def _change_list(self, change: machine_inputs.ListChange, seed: int, result: str) -> None:
+        """Change the client's list for good, and hand it over with new words: these alone are recorded, on the same branch."""
+        if not self.transcript or self._list_change not in (None, change):
+            head = self.oracle.head
+            self.clear_view()
+            if self.oracle.head == head and self.oracle.tasks():
+                return  # the view stays as it is, so the list cannot begin anew
+            self.transcript = []
+            self._record_by_wire(machine_inputs.make_reading(self.oracle.head, result))
+        self._list_change = change
+        self.transcript = change(self.transcript, Random(seed))
+        self._record_by_wire([steps.TaskStep(f"Words behind entry {self.oracle.head}.")], whole=True)
+        assert len(self.memory.branches()) == 1 + len(self.other_branches), f"{change.__name__} was taken for an edit"
 
     # Requests, compactions and pins
 

@@ -326,7 +326,7 @@ class ErasingMachine(BranchingMachine):
     def says_a_secret(self, kind: type[TaskStep | PlanningStep | ActionStep], lines: int) -> None:
         self._collect_compactions()
         self.secret_count += 1
-        text = "\n".join(f"look at line {number} of zq{self.secret_count}xw" for number in range(lines))
+        text = "\n".join(f"peer at row {number} of zq{self.secret_count}xw" for number in range(lines))
         step = kind(text)
         self.oracle = self.oracle.after([step])
         self.memory.record(step)

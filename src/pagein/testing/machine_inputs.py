@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
 from typing import Any, cast
 
 from hypothesis import strategies as st
@@ -200,3 +201,56 @@ def to_openai(item: steps.Step | steps.Observation) -> dict[str, Any]:
             return {"role": "assistant", "content": item.content, "tool_calls": tool_calls}
         case _:
             return {"role": "assistant", "content": item.content}
+
+
+Rows = list[dict[str, Any]]
+ListChange = Callable[[Rows, Random], Rows]
+"""A way in which a client changes its list, and the run goes on in its branch."""
+
+
+def make_reading(number: int, result: str) -> list[steps.Step | steps.Observation]:
+    """A talk in which the model reads something for the user, who says two things in a row."""
+    call = steps.ToolCall(f"read_{number}", "read", "{}")
+    said = (
+        steps.TaskStep(f"Read part {number}."),
+        steps.TaskStep("Then say what it is."),
+        steps.ActionStep(None, (call,)),
+    )
+    return [*said, steps.Observation(call.id, result), steps.ActionStep("It is read.")]
+
+
+def join_users(rows: Rows, random: Random) -> Rows:
+    """The list, in which a client made one message of two neighbours of the user."""
+    pairs = [at for at in range(1, len(rows)) if _is_user(rows[at - 1]) and _is_user(rows[at])]
+    if not pairs:
+        return rows
+    at = random.choice(pairs)
+    text = "\n".join(row["content"] for row in rows[at - 1 : at + 1])
+    return [*rows[: at - 1], {"role": "user", "content": text}, *rows[at + 1 :]]
+
+
+def divide_user(rows: Rows, random: Random) -> Rows:
+    """The list, in which a client made two messages of one of the user's, at a space."""
+    parts = [(at, row["content"].partition(" ")) for at, row in enumerate(rows) if _is_user(row)]
+    parts = [(at, (one, other)) for at, (one, _, other) in parts if one.strip() and other.strip()]
+    if not parts:
+        return rows
+    at, texts = random.choice(parts)
+    return [*rows[:at], *({"role": "user", "content": text} for text in texts), *rows[at + 1 :]]
+
+
+def clear_results(rows: Rows, random: Random) -> Rows:
+    """The list, in which a client cleared or shortened old results."""
+    newest = max((at for at, row in enumerate(rows) if row["role"] == "assistant"), default=0)
+    return [_clear_result(row, random) if at < newest else row for at, row in enumerate(rows)]
+
+
+def _clear_result(row: dict[str, Any], random: Random) -> dict[str, Any]:
+    if row["role"] != "tool" or random.random() < 0.5:
+        return row
+    text = row["content"]
+    return row | {"content": text[: len(text) // 2] if len(text) > 100 else "[cleared]"}
+
+
+def _is_user(row: dict[str, Any]) -> bool:
+    return bool(row["role"] == "user")

@@ -135,13 +135,14 @@ def check_tiling(view: View, shown_steps: Mapping[int, Step], notes: Mapping[int
 def check_replay(entries: Sequence[Entry], view: View, counter: TokenCounter, *, may_lack_ledger: bool = False) -> None:
     """Check that folding the log gives the same view, except for its tail, which is rebuilt each time.
 
-    ``may_lack_ledger``: the ledger's block has no room where the budget limits bytes.
+    ``may_lack_ledger``: where the budget limits bytes, the ledger's block may be shorter, or have no room.
     """
     fold = fold_entries(entries, counter)
     again = fold.view(view.limit)
     has_ledger = any(entry.tier == "ledger" for entry in view.front)
     if again.has_replaced_entries and (has_ledger or not may_lack_ledger):
-        again = with_ledger(again, fold.ledger, fold.ledger_blocks)
+        is_shown = (lambda other: bool(other.front == view.front)) if may_lack_ledger else None
+        again = with_ledger(again, fold.ledger, fold.ledger_blocks, is_shown)
     for mine, other in zip(view.entries, again.entries, strict=False):
         assert mine == other, f"the view shows {mine}, the log folded again shows {other}"
     assert view.with_tail(()) == again, "the view is not what the log folded again gives"
