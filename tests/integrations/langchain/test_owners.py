@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import closing
+from dataclasses import dataclass
 
 import owners_play
 import pytest
@@ -10,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_play import scripted
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.runtime import get_runtime
 
 from pagein import ConfigurationError
 from pagein.backends.open import open_store
@@ -173,3 +175,23 @@ def test_a_state_with_answers_to_another_user_is_refused(tmp_path, owner):
     assert not model.asked
     run("Hello again.", user_id="ann")
     assert owners_play.SECRETS["ann"] in sent()
+
+
+@dataclass
+class Context:
+    user_id: str
+
+
+def test_the_user_may_be_read_from_the_context_of_the_run(tmp_path):
+    model, sent = recorder()
+    ours = PageinMiddleware(tmp_path / "run.db", budget=4_000, user=lambda _: get_runtime(Context).context.user_id)
+    agent, states = create_agent(model, [], middleware=[ours], context_schema=Context), {}
+
+    def say(user, text):
+        state = {"messages": [*states.get(user, []), HumanMessage(text)]}
+        states[user] = agent.invoke(state, context=Context(user))["messages"]
+
+    owners_play.talk(say, sent=sent)
+    for user in owners_play.USERS:
+        assert owners_play.SECRETS[user] in str(ours.memory(user=user).steps)
+    ours.close()

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
 from pagein import AgentMemory, ConfigurationError, FormatError, LogClosed, LogUnreadable, TaskStep
-from pagein.integrations.langgraph import PageinSaver
+from pagein.integrations.langgraph import PageinSaver, PageinStore
 
 pytestmark = pytest.mark.slow
 
@@ -278,3 +278,10 @@ def test_misuse_is_told(saver, tmp_path):
     (tmp_path / "other").write_text("not a database, and long enough to be looked at" * 20)
     with pytest.raises(LogUnreadable):
         PageinSaver(tmp_path / "other")
+
+
+@pytest.mark.parametrize("owner", [PageinSaver, PageinStore])
+@pytest.mark.parametrize("tenant", [None, 7, b"x", lambda config: "acme"], ids=["None", "7", "bytes", "a function"])
+def test_a_tenant_that_is_no_name_is_refused_at_once(tmp_path, owner, tenant):
+    with pytest.raises(ConfigurationError, match="tenant must be text"):
+        owner(tmp_path / "run.db", tenant=tenant)

@@ -16,6 +16,7 @@ from pagein.backends.sqlite.migrations import CHECKPOINT_TABLES
 from pagein.errors import ConfigurationError, FormatError
 from pagein.integrations._versions import require_release
 from pagein.integrations.langgraph.channels import Channels
+from pagein.log.hash_chain import check_name
 
 try:
     from langchain_core.runnables import RunnableConfig
@@ -84,7 +85,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
     ) -> None:
         require_release("langgraph-checkpoint")
         super().__init__(serde=serde)
-        self._tenant = tenant
+        self._tenant = check_name("tenant", tenant)
         self._tables = GraphTables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(CHECKPOINT_TABLES)
 

@@ -19,6 +19,7 @@ from pagein.backends.sqlite.migrations import ITEM_TABLES
 from pagein.errors import ConfigurationError, FormatError
 from pagein.integrations._versions import require_release
 from pagein.integrations.langgraph import items
+from pagein.log.hash_chain import check_name
 from pagein.memory.options import Options, resolve_embedder
 
 try:
@@ -76,7 +77,7 @@ class PageinStore(BaseStore):
         clock: Callable[[], float] = time.time,
     ) -> None:
         require_release("langgraph-checkpoint")
-        self._tenant = tenant
+        self._tenant = check_name("tenant", tenant)
         self._clock = clock
         self.ttl_config = ttl
         self.index_config = index
@@ -273,7 +274,7 @@ class PageinByteStore(KeyValueStore[str, bytes]):
         synchronous: str = "FULL",
     ) -> None:
         require_release("langchain-core")
-        self._scope = (tenant, name)
+        self._scope = (check_name("tenant", tenant), name)
         self._tables = GraphTables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(ITEM_TABLES)
 
