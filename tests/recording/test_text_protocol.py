@@ -44,6 +44,9 @@ OTHERS = {
     "autogen": ("```python\nprint({0})\n```", "exitcode: 0 (execution succeeded)\nCode output: seen"),
     "autogpt": ('{{"command": {{"name": "read", "page": {0}}}}}', "Command read returned: seen"),
     "langchain": ('```json\n{{"action": "read", "action_input": {0}}}\n```', "TOOL RESPONSE:\n---\nseen"),
+    "bold": ("**Action:** read {0}", "**Observation:** seen"),
+    "vietnamese": ("Hành động: đọc[{0}]", "Quan sát: seen"),
+    "arabic": ("الإجراء: اقرأ[{0}]", "الملاحظة: seen"),
     "tags of no tool": ("<bash>ls {0}</bash>", "<output>\nseen\n</output>"),
 }  # fmt: skip
 
@@ -79,6 +82,23 @@ def test_the_task_is_verbatim_in_every_view_of_an_agent_that_speaks_text(format,
     results = [step.observations[0].content for step in memory.steps if isinstance(step, ActionStep)]
     assert results == [f"{result} {number}" for number in range(20)]
     assert memory.record_messages(rows).first == memory.record_messages(rows).last
+
+
+ACTIONS = (
+    "I look.\n```\ncat f{0}\n```", "RUN: cat f{0}", "$ cat f{0}", "## Tool call\nread f{0}", '<read path="f{0}"/>', 'read_file("f{0}")', "Tool: read\nInput: {0}",
+    '{{"tool": "read", "page": {0}}}', "<工具调用>读取 {0}</工具调用>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_task_is_verbatim_in_whatever_way_a_model_acts_in_its_text(action):
+    memory = AgentMemory.open(":memory:", budget=2_000)
+    task = TASK + " Look at all of them." * 100
+    rows = [said("user", task)]
+    for number in range(16):
+        rows += [said("assistant", action.format(number)), said("user", f"{number} lines\n" * 60)]
+        memory.record_messages(rows)
+        assert memory.to_messages()[0] == said("user", task)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

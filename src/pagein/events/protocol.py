@@ -284,8 +284,8 @@ def _prefix(item: steps.Step | steps.Observation) -> bytes:
 
 
 TEXT_ACTION = re.compile(
-    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Calling tools)\s*[:：]|```|<code>"  # noqa: RUF001
-    r"|<(?:tool_calls?|function_calls?|invoke|function|execute|bash|[a-z]+_[a-z_]+)\b[^<>\n]{0,200}>)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
+    r"^[\s*_#>]*(?:(?:Action(?: Input| \d+)?|Tool(?: call)?|Command|Code|Run|Call|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Hành động|الإجراء)\s*\**\s*(?:[:：]|$)|```|\$ \S"  # noqa: RUF001
+    r"|<(?:[^\W\d_]+_[\w]+|tool_calls?|function_calls?|invoke|function|execute|code|bash|run|call|[^\x00-\x7f]\w*|\w+(?= [^<>\n]{0,200}/>))\b[^<>\n]{0,200}>|[a-z_]\w*\([^\n]*\)\s*$)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
 """An action in text: of a model without tool calls, whose results come as messages of the user."""

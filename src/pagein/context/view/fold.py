@@ -148,7 +148,7 @@ class Fold:
 
     def _important_positions(self, tokens_left: int, tools: Tools) -> frozenset[int]:
         """The steps in view that are marked as important, then those that a tool's rule keeps, as many as fit in; newest first."""
-        positions = self._told_task(int(tokens_left / IMPORTANT_SHARE * TASK_SHARE))
+        positions = self._told_task(tokens_left / IMPORTANT_SHARE)
         marked = {position for position, importance in self.marks.items() if importance == "high"}
         run = self.body.run if marked or tools.keep else []
         candidates = [entry for entry in reversed(run) if entry.tier != "summary"]
@@ -159,14 +159,14 @@ class Fold:
                 positions.add(entry.first)
         return frozenset(positions)
 
-    def _told_task(self, most: int) -> set[int]:
+    def _told_task(self, limit: float) -> set[int]:
         """The position of the task of a model that acts in its text: results that nothing tells from the user's words would replace it.
 
-        Empty where what the user said is no more than ``most`` tokens: all of it stays then.
+        Empty where what the user said is no more than its share: all of it stays then.
         """
-        run = self.body.run if sum(self.user_costs) > most else []
+        run = self.body.run if sum(self.user_costs) > limit * TASK_SHARE else []
         task = next((entry for entry in run if entry.tier != "pin"), None)
-        if task is None or not isinstance(task.item, steps.TaskStep) or task.tokens > most:
+        if task is None or not isinstance(task.item, steps.TaskStep) or task.tokens > limit * TASK_SHARE:
             return set()
         replies = [
             entry.item for entry in run if isinstance(entry.item, steps.ActionStep) and not entry.item.tool_calls
