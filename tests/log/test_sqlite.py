@@ -428,6 +428,29 @@ def test_a_locked_database_is_busy_after_the_timeout_and_usable_afterwards(path)
         assert log.verify().entries == 6
 
 
+def test_the_threads_of_a_process_write_in_turn(path, monkeypatch):
+    """Nobody asks SQLite while another thread of the process writes: among 120 writers some had missed every gap for 5 s."""
+    one, other, late = (
+        SQLiteLog(path, session=name, timeout=wait) for name, wait in zip("abc", (5, 5, 0.2), strict=True)
+    )
+    asked = []
+    begin = SQLiteLog._begin
+    monkeypatch.setattr(SQLiteLog, "_begin", lambda log, *given: asked.append(log.session) or begin(log, *given))
+    writer = threading.Thread(target=lambda: other.append([Pin("x")], after=0, at=NOON))
+    with one._using(writing=True) as database, one._transaction(database):
+        writer.start()
+        start = time.monotonic()
+        with pytest.raises(LogBusy):
+            late.append([Pin("x")], after=0, at=NOON)
+        assert time.monotonic() - start < 2
+        assert asked == ["a", "c"]  # the last one's time was over
+    writer.join()
+    assert (other.head(), asked) == (1, ["a", "c", "b"])
+    assert late.append([Pin("x")], after=0, at=NOON)
+    for log in (one, other, late):
+        log.close()
+
+
 def test_opening_a_new_file_that_another_process_holds_is_busy(path):
     with raw(path) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
+from weakref import WeakValueDictionary
 
 from pagein.backends.database_store import DatabaseStore, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
@@ -53,6 +54,9 @@ _KEEP_BLOB = "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _BLOB = "SELECT data FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
 _DROP_BLOB = "DELETE FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
 
+_turns = WeakValueDictionary[tuple[int, str], threading.Lock]()
+"""The lock of each file by process: its threads write in turn, where SQLite would let chance say who comes next."""
+
 ROWS_AT_ONCE = 100
 _TYPES = (int, float, str, int, bytes, str)
 
@@ -79,11 +83,13 @@ class SQLiteLog(RowLogBase):
         self.session = hash_chain.check_name("session", session)
         self._timeout, self._encryption = self.store.timeout, self.store.encryption(self.session)
         self._tip: Tip | None = None
-        self._lock = threading.Lock()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
             self.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
+        if self.path != MEMORY:
+            self._turn = _turns.setdefault((self._process, os.path.realpath(self.path)), self._turn)
         with self._using(writing=True) as database:
             # With a WAL only who begins to write has to wait, and _begin sees to that.
             has_wal = database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -228,22 +234,25 @@ class SQLiteLog(RowLogBase):
 
     @contextlib.contextmanager
     def _transaction(self, database: sqlite3.Connection) -> Iterator[None]:
+        deadline = time.monotonic() + self._timeout
+        has_turn = self._turn.acquire(timeout=min(max(0, self._timeout), threading.TIMEOUT_MAX))
         try:
-            self._begin(database)
+            self._begin(database, deadline)
             yield
             database.execute("COMMIT")
         finally:
             # Some errors have rolled back already, as a full disk.
             if database.in_transaction:
                 database.execute("ROLLBACK")
+            if has_turn:
+                self._turn.release()
 
-    def _begin(self, database: sqlite3.Connection) -> None:
-        """Begin to write, within the timeout.
+    def _begin(self, database: sqlite3.Connection, deadline: float) -> None:
+        """Begin to write, until the deadline.
 
         SQLite's own waiting sleeps longer and longer, up to a tenth of a second, and has no queue: beside busy
         writers it can miss every gap for seconds. So it gives up early, and the pauses here are short and random.
         """
-        deadline = time.monotonic() + self._timeout
         while True:
             try:
                 database.execute("BEGIN IMMEDIATE")
