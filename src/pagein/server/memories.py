@@ -64,9 +64,9 @@ class Reach:
     """A list beside a run: it ends behind ``reached`` of the run's ``length`` items, and ``unknown`` of its own are not among them.
 
     ``shared`` counts those that both have: fewer where the view was cleared before the list began. ``has_answer`` is True
-    if something that the model said is among them.
+    if something that the model said is among those that both begin with.
 
-    A list may be cut: it lacks items before those that it shares. ``behind_summary`` is the number of the first that it
+    A list may be cut: it lacks items before the newest, which it shares. ``behind_summary`` is the number of the first that it
     shares where it has something else in the place of the others.
     """
 
@@ -133,10 +133,11 @@ class ServerMemory(HostMemory):
             items, marks = take_turn(self, _as_recorded, items, place - start)
             alignment = align(marks, chain[place:])
         reached = place + alignment.reached
+        has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
         if cut := _find_tail(marks, chain, alignment.at, reached):
-            return replace(cut, shared=cut.shared + reached - start)
+            return replace(cut, shared=cut.shared + reached - start, has_answer=has_answer)
         is_respelled = reached == len(chain) - 1 and self._is_respelled(items[alignment.at :], reached)
-        has_answer = is_respelled or any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
+        has_answer = has_answer or is_respelled
         unknown = len(items) - alignment.at + len(alignment.late)
         is_cut = is_cut and start_row > 0
         return Reach(
@@ -272,11 +273,12 @@ def _find_tail(marks: Sequence[bytes], chain: Sequence[bytes], at: int, reached:
             continue
         is_answered = any(mark.startswith(MODEL_PREFIX) for mark in chain[back.chain : end])
         replacing, lacking = back.first - at, back.chain - reached
-        if not is_answered or (replacing and lacking - replacing < CERTAIN_ITEMS):
+        is_new = replacing and not set(chain).issuperset(marks[at : back.first])  # else it lacks several stretches
+        if not is_answered or (is_new and lacking - replacing < CERTAIN_ITEMS):
             return None
         unknown = len(marks) - back.last + len(back.late)
-        summary = back.chain if replacing else None
-        return Reach(end, len(chain), unknown, end - back.chain, True, is_cut=summary is None, behind_summary=summary)
+        summary = back.chain if is_new else None
+        return Reach(end, len(chain), unknown, end - back.chain, False, is_cut=summary is None, behind_summary=summary)
     return None
 
 

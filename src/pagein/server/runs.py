@@ -152,7 +152,7 @@ class Runs:
         if lineage is not None and reach.behind_summary is not None:
             continued = self._continue_before(lineage, request, reach.behind_summary)
         else:
-            continued = None if reach.has_answer else self._continue_run(request, raw)
+            continued = None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
         lineage = continued or lineage or self._new_lineage(request)
         is_cut = continued is None and reach.is_cut
         self._respelled[request.key] += reach.is_respelled
@@ -349,9 +349,9 @@ class Runs:
             with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
                 is_longer = memory.length >= place.length
                 reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut) if is_longer else NO_REACH
-                is_known = reach.shared > 0 and (request.known_by == "name" or reach.has_answer)
                 # Two people may say the same, and be answered the same: where a list is cut, only a name or a call tells.
-                is_known = is_known and (request.known_by != "content" or not reach.is_partial)
+                is_told = request.known_by == "name" or (reach.is_partial and request.known_by == "call")
+                is_known = reach.shared > 0 and (is_told or reach.has_answer)
                 if is_known and reach.rank >= best[1].rank:
                     best = (place.lineage, reach)
         return best
