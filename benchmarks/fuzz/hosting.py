@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pagein.context.view.layout import CONTINUE
 from pagein.events.steps import ActionStep, Image, Step, SystemPromptStep, TaskStep, Text, as_parts
 from pagein.formats import FormatName, validate
 from pagein.memory.agent_memory import AgentMemory
@@ -279,6 +280,8 @@ class Stage:
     system: str = "You mend code."
     notices: list[str] = field(default_factory=list)
     last_request: list[Row] | None = None
+    with_context: tuple[int, list[Any]] | None = None
+    """The number of the user's newest message in the list, and the rows that stand in its place while it is answered."""
 
     @property
     def format(self) -> FormatName | None:
@@ -381,6 +384,31 @@ def _hand_whole_with_clock_in_task(stage: Stage) -> None:
     if stage.draw.random() < 0.3:
         stage.reopen()
     stage.hand_over(stage.rows)
+
+
+def _hand_with_context(stage: Stage) -> None:
+    """The whole list, with what the host looked up for the user's newest words; later lists do not have it."""
+    words = stage.said[-1]
+    if words.role == "user":
+        text = f"Looked up {len(stage.said)}: " + "a line of it. " * stage.draw.choice((1, 40))
+        ways = ["before", "both"]
+        if words.text != CONTINUE:  # in other places it may be the line at the end of a request
+            ways += ["behind", *([] if words.has_image else ["in front"])]
+        ways += ["around"] if len("".join(words.text.split())) > 12 and not words.has_image else []
+        shown = {
+            "before": [Utterance("user", text), words],
+            "behind": [words, Utterance("user", text)],
+            "both": [Utterance("user", text), Utterance("assistant", "Understood."), words],
+            "in front": [replace(words, text=f"{text}\n\n{words.text}")],
+            "around": [replace(words, text=f"{text}\nQuestion: {words.text}\nAnswer in {len(stage.said)} words.")],
+        }[stage.draw.choice(ways)]
+        stage.said[-1:] = shown
+        stage.with_context = len(stage.rows) - 1, to_rows(shown, stage.talk.format)
+    if stage.draw.random() < 0.2:
+        stage.reopen()
+    assert stage.with_context is not None
+    at, rows = stage.with_context
+    stage.hand_over([*stage.rows[:at], *rows, *stage.rows[at + 1 :]])
 
 
 def _hand_whole_after_crash(stage: Stage) -> None:
@@ -673,6 +701,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "whole": _hand_whole,
     "clock": _hand_whole_with_clock,
     "clock in task": _hand_whole_with_clock_in_task,
+    "context": _hand_with_context,
     "crash": _hand_whole_after_crash,
     "request": _hand_request_back,
     "trimmed": _hand_trimmed_request_back,

@@ -140,7 +140,7 @@ def test_shortened_arguments_and_dropped_images_are_no_edit(hand_over, form):
 
 EDITS = {
     "words of the user": (0, said("user", "Read 0, all of it.")),
-    "fewer words of the user": (4, said("user", "Read")),
+    "fewer words of the user": (0, said("user", "Read")),
     "a corrected result": (2, result(0, "Line 7 of the file.\n")),
     "an answer": (3, said("assistant", "None.")),
 }

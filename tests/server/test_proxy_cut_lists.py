@@ -111,6 +111,11 @@ def texts_of(memory):
     return [text for step in memory.steps if (text := as_text(step.content or ""))]
 
 
+def steps_of(made, run):
+    with made.memory(run) as memory:
+        return texts_of(memory)
+
+
 def runs_of(made):
     with AgentMemory.open(made.store, session="look", readonly=True) as memory:
         store = memory._runtime.log.store
@@ -149,6 +154,24 @@ def test_a_client_that_sends_its_newest_messages_has_one_run(stack, client, name
         assert any("Result 1: 7 boats." in hit.text for hit in memory.recall("Result 1: 7 boats"))
     assert sum(f"Pier {number}." in texts for number in range(1, 15)) == 14
     assert len(texts) == len(set(texts)), "nothing is recorded twice"
+
+
+@pytest.mark.parametrize("name", ["", "mine"], ids=["without a name", "by its name"])
+def test_a_chat_with_context_for_its_newest_message_is_one_run_and_goes_out_as_it_came(stack, name):
+    made = stack(talking(), window=8_000)
+    play = Play(made, Chat(), name)
+    play.rows = [user("Hello, harbour.")]
+    for number in range(1, 9):
+        shown = [*play.rows[:-1], user(f"Context {number}: tides of pier {number}."), play.rows[-1]]
+        play.turn(lambda rows, shown=shown: shown)
+        assert made.provider.received[-1].body["messages"][1:] == shown
+    # Without a name the first list, which begins with context, has nothing of the next one at its beginning.
+    run = "mine" if name else max(runs_of(made), key=lambda run: len(steps_of(made, run)))
+    assert len(runs_of(made)) == (1 if name else 2)
+    texts = steps_of(made, run)
+    assert len(texts) == len(set(texts))
+    with made.memory(run) as memory:
+        assert [branch.name for branch in memory.branches()] == ["main"]
 
 
 def test_a_list_that_was_cut_and_does_not_fit_is_a_view_of_its_run(stack):

@@ -71,6 +71,9 @@ class RetentionScore:
 EDIT, REMOVAL = "edit", "remove"
 """Policies of a compaction by which an application changed or removed a step by hand."""
 
+RELISTED = "list"
+"""Policy of a compaction by which an application's list changed or took back what it had handed over before."""
+
 CLEARED = "clear"
 """Policy of a compaction that took everything said so far out of the view."""
 

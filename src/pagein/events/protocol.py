@@ -26,7 +26,7 @@ from typing import assert_never
 from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ProtocolError
 from pagein.events import steps
-from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
+from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Replacement, Undo, Unpin
 from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields, speaker_name
 from pagein.events.quoting import HIDDEN
 
@@ -238,6 +238,13 @@ def body_fingerprints(body: Body) -> tuple[bytes, ...]:
 def erased_fingerprint(mark: bytes) -> bytes:
     """The fingerprint that stands for an erased item: of its kind, it equals every other one."""
     return mark[:1] + _ERASED_HASH
+
+
+def relisted_fingerprint(mark: bytes, by: Replacement) -> bytes:
+    """The fingerprint of an item that a list changed: that of its new words; what was taken back stands outside the chain."""
+    if not by.stubs:
+        return SYSTEM_PREFIX + mark[1:]
+    return mark if mark == erased_fingerprint(mark) else fingerprint(steps.TaskStep(by.stubs[0].text))
 
 
 def is_same_item(recorded: bytes, other: bytes) -> bool:

@@ -20,8 +20,8 @@ from pagein.context.view.view import View
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
-from pagein.events.entries import Compaction, Observed
-from pagein.events.protocol import body_fingerprints, erased_fingerprint
+from pagein.events.entries import RELISTED, Compaction, Observed
+from pagein.events.protocol import body_fingerprints, erased_fingerprint, relisted_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.formats import Format
 from pagein.log.base import Entry
@@ -104,6 +104,10 @@ class FoldedLog:
                 from pagein.summaries.records import iter_records  # noqa: PLC0415 - loads where something left
 
                 self.summaries.extend(iter_records([entry.body]))
+            if isinstance(entry.body, Compaction) and entry.body.policy == RELISTED:
+                for by in entry.body.replacements:
+                    number = self.count_fingerprints(by.first)
+                    self.fingerprints[number] = relisted_fingerprint(self.fingerprints[number], by)
             self.last_digest = entry.digest or self.last_digest
 
     def count_fingerprints(self, head: int) -> int:
@@ -168,6 +172,8 @@ class TranscriptState:
     """Numbers of the fingerprints of items that a client's list has shorter, each with the fingerprint that it has there."""
     sent: deque[SentRequest] = field(default_factory=lambda: deque(maxlen=RECENT_REQUESTS))
     """The last requests that were given out, newest last."""
+    newest: int | None = None
+    """The number of the first fingerprint that the newest list with words of the user brought; None before one did."""
     is_untouched: bool = True
     """True until something is recorded."""
     knows_requests: bool = False

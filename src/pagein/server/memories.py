@@ -41,8 +41,8 @@ MAX_DROPPED = 4
 """Items at the end of a run that a list with its newest items need not have: a request for a summary, an answer asked for again."""
 
 CERTAIN_ITEMS = 4
-"""Items in a row, with an answer among them, that a list and the end of a run share by no chance; and items that a summary
-stands for at least, as some clients join two messages."""
+"""Items in a row, with an answer among them, that a list and the end of a run share by no chance where the list begins with
+something else; and items that a summary stands for at least, as some clients join two messages."""
 
 SAID_CHARACTERS = 8
 """Characters of an answer, at least, by which it is known in other words."""
@@ -269,10 +269,12 @@ def _find_tail(marks: Sequence[bytes], chain: Sequence[bytes], at: int, reached:
     """Find the newest items of a run in a list that leaves it behind ``reached``; None for another list."""
     for end in range(len(chain), max(reached, len(chain) - MAX_DROPPED - 1), -1):
         back = find_return(marks, chain[:end], at, reached)
-        if back is None or end - back.chain < CERTAIN_ITEMS:
+        if back is None:
+            continue
+        replacing, lacking = back.first - at, back.chain - reached
+        if end - back.chain < (CERTAIN_ITEMS if replacing else 2):
             continue
         is_answered = any(mark.startswith(MODEL_PREFIX) for mark in chain[back.chain : end])
-        replacing, lacking = back.first - at, back.chain - reached
         is_new = replacing and not set(chain).issuperset(marks[at : back.first])  # else it lacks several stretches
         if not is_answered or (is_new and lacking - replacing < CERTAIN_ITEMS):
             return None

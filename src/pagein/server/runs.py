@@ -18,8 +18,9 @@ from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
 from pagein.context.view.view import View
 from pagein.errors import FormatError, LogError, PageinError, UnknownBranch
+from pagein.events.entries import RELISTED
 from pagein.events.protocol import fingerprint
-from pagein.events.steps import ActionStep, SystemPromptStep, as_text
+from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep, as_text
 from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
@@ -455,7 +456,12 @@ def _last_rows(raw: RawRequest, items: int) -> list[Any] | None:
 def _is_whole(view: View) -> bool:
     """True if a view is the run as it was recorded, with the ids of its calls: then the client's own request says the same."""
     is_plain = all(entry.tier == "system" for entry in view.front)
-    if not is_plain or view.has_replaced_entries or view.tail:
+    is_replaced = any(
+        entry.stubs or isinstance(entry.item, SummaryStep)
+        for entry in view.run
+        if not entry.why.startswith(f"{RELISTED}:")  # the client's list has it so
+    )
+    if not is_plain or is_replaced or view.tail:
         return False
     return all(
         call.id in ("", wire)

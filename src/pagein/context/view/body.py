@@ -56,6 +56,14 @@ class ViewBody:
         self.run[start:stop] = [new]
 
 
+def find_shown(run: Sequence[ViewEntry], position: int) -> ViewEntry | None:
+    """Return the entry that shows the step at a position; None where it is behind a summary, or stays in every view."""
+    at = bisect_left(run, position, key=lambda entry: entry.first)
+    if at == len(run) or (run[at].first, run[at].last) != (position, position + 1):
+        return None
+    return None if isinstance(run[at].item, steps.SummaryStep) or is_permanent(run[at]) else run[at]
+
+
 def preview(view: View, replacements: Iterable[entries.Replacement], why: str = "") -> View:
     """Return the view as it would be after the replacements. Nothing is recorded."""
     body = ViewBody(list(view.front), list(view.run))

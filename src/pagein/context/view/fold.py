@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pagein.context.ledger.heard import HeardResult, HeardText
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.tool_rules import NO_RULES, Tools
-from pagein.context.view.body import ViewBody
+from pagein.context.view.body import ViewBody, find_shown
 from pagein.context.view.layout import ContextBlock, EntryTier, Item, ViewEntry, make_entry, messages_of, wire_ids
 from pagein.context.view.view import View, request_cost
 from pagein.errors import LogUnreadable
@@ -355,24 +355,29 @@ class Fold:
         self.compactions.append(position)
         why = f"{body.policy}: {body.reason}"
         for replacement in body.replacements:
+            if body.policy == entries.RELISTED and find_shown(self.body.run, replacement.first) is None:
+                continue  # it left the view before the list took it back
             self.body.replace(replacement, self.counter, why)
             if replacement.record:
                 self.records[replacement.first, replacement.last] = replacement.record
             else:
                 self.records.pop((replacement.first, replacement.last), None)
-        if body.policy in (entries.EDIT, entries.REMOVAL):
-            self._change_by_hand(body)
+        if body.policy in (entries.EDIT, entries.REMOVAL, entries.RELISTED):
+            for replacement in body.replacements:
+                self._change_by_hand(replacement)
         if body.policy == entries.CLEARED:
             self.cleared = position
             self.user_costs.clear()  # a policy may clip the user's words by what stands in the view
 
-    def _change_by_hand(self, body: entries.Compaction) -> None:
+    def _change_by_hand(self, by: entries.Replacement) -> None:
         """Forget what was edited or removed by hand, so that no extract and no page-in repeats it; learn the new words."""
-        changed = self.removed if body.policy == entries.REMOVAL else self.edited
-        changed.update(range(body.first, body.last))
-        self.tracker.forget(body.first, body.last)
+        if not by.stubs and by.summary is None:
+            return
+        changed = self.edited if by.stubs else self.removed
+        changed.update(range(by.first, by.last))
+        self.tracker.forget(by.first, by.last)
         for entry in self.body.run:
-            if entry.first == body.first and body.policy == entries.EDIT:
+            if entry.first == by.first and by.stubs:
                 self.tracker.learn_step(entry.first, entry.item)
 
     def _unpin(self, pin: int) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pagein.errors import FormatError
+from pagein.events.entries import Compaction
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Format, Item
@@ -25,6 +26,15 @@ from pagein.memory.operations import lineage
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
+from pagein.memory.operations.relist import (
+    MAX_TAKEN_BACK,
+    Relisted,
+    find_lacking,
+    find_taken_back,
+    newest_place,
+    plan_relisting,
+    read_items,
+)
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 _NUMBER = re.compile(r"\d+")
@@ -53,6 +63,8 @@ class Selection:
     is_loose: bool = False
     listed: frozenset[int] = frozenset()
     """Numbers of fingerprints that were recorded as steps, and that the list has too."""
+    relisting: Compaction | None = None
+    """What the list changed or took back: to be recorded before the list is compared again. Nothing is selected yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +85,16 @@ def read_transcript(form: Format, messages: Any, observations: TextObservations)
     return Transcript(split_request(messages, form), check_observations(observations))
 
 
-def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Flow[Selection]:
+def select_new(
+    transcript: Transcript, run: RunState, *, whole: bool | None, may_relist: bool = True
+) -> Flow[Selection]:
     """Select the new items of a transcript.
 
-    ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
+    ``may_relist`` False: nothing is taken back. ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
     for a whole history that shares nothing with the run, and for messages that are not in the format's shape.
     """
     request, is_first = transcript.request, not run.log.fingerprints
-    reader = _ListReader(request, run, whole)
+    reader = _ListReader(request, run, whole, may_relist)
     if whole is False or is_first:
         items = (*request.parse_system(), *request.parse())
         return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
@@ -94,6 +108,7 @@ class _ListReader:
     request: RawRequest
     run: RunState
     whole: bool | None
+    may_relist: bool
     hashes: list[tuple[int, bytes]] = field(init=False)
     """For each message that is no system prompt: its number, and the hash of the list up to it."""
     chain: lineage.Chain = field(init=False)
@@ -141,7 +156,10 @@ class _ListReader:
             selection = yield from self._select_behind(earlier, without_systems(items))
         if selection is None:
             start, items = 0, self.request.parse()
-            selection = self._select_by_content(*(yield from self._as_recorded(without_systems(items))))
+            listed, marks = yield from self._as_recorded(without_systems(items))
+            selection = (yield from self._find_relisting(listed, marks, 0)) or self._select_by_content(listed, marks)
+        if selection.relisting is not None:
+            return selection
         chosen = {id(item) for item in selection.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
         new, notes = systems.merge_into(selection, items, start)
@@ -206,6 +224,8 @@ class _ListReader:
             return self._selection((), place=None if is_end or known.is_request else self.chain.numbers[reached])
         if self.chain.is_all_listed(reached):
             return self._selection([*(items[number] for number in alignment.late), *items[at:]])
+        if relisting := (yield from self._find_relisting(items, marks, first)):
+            return relisting
         if not known.is_request and self.habit != "whole":
             return None
         return None if (yield from self._content_reach()) >= first else self._edit(items[at:], reached)
@@ -252,6 +272,28 @@ class _ListReader:
             return self._selection((), place=self.chain.numbers[reached] if self.habit == "whole" else None)
         return self._select_apart(items, marks, chain, alignment)
 
+    def _find_relisting(self, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Selection | None]:
+        """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
+        chain = self.chain.marks(first)
+        alignment = lineage.align(marks, chain, self.chain.skippable(first))
+        at, place = alignment.at, first + alignment.reached
+        if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
+            return None
+        found: Sequence[Relisted] = ()
+        if place >= newest_place(self.run, self.chain):
+            is_history = self.state.newest is None
+            recorded = yield from read_items(self.run, self.chain, place, len(self.chain))
+            found = find_taken_back(
+                items[at:], marks[at:], chain[place - first :], recorded, is_begun=place > 0, is_history=is_history
+            )
+        back = lineage.find_return(marks, chain, at, place - first) if place and not found else None
+        gap = 0 if back is None or back.first != at else first + back.chain - place
+        if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, marks, chain, at or first):
+            recorded = yield from read_items(self.run, self.chain, place, place + gap)
+            found = find_lacking(recorded)
+        relisting = plan_relisting(self.run, self.chain, place, recorded, found) if found else None
+        return None if relisting is None else Selection((), relisting=relisting)
+
     def _select_apart(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
     ) -> Selection:
@@ -263,7 +305,7 @@ class _ListReader:
                 return selection
         back = lineage.find_return(marks, chain, at, reached)
         if back is not None and self._is_certain(back, marks, chain, at):
-            return self._rejoin(items, alignment, back)
+            return self._rejoin(items, marks, alignment, back)
         if not at:
             if self.whole:
                 raise FormatError(
@@ -292,15 +334,17 @@ class _ListReader:
             self.notes.append(f"{excerpt(items[0])} says the same as {handle} and was recorded again")
         return self._selection(items, habit=self.state.habit, is_loose=True)
 
-    def _rejoin(self, items: Sequence[Item], alignment: lineage.Alignment, back: lineage.Return) -> Selection:
+    def _rejoin(
+        self, items: Sequence[Item], marks: Sequence[bytes], alignment: lineage.Alignment, back: lineage.Return
+    ) -> Selection:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
         unknown = items[alignment.at : back.first]
         replaced = back.chain - alignment.reached
         if unknown and len(unknown) >= replaced:
             return self._edit(items[alignment.at :], alignment.reached)
         if replaced:
-            handle = self.chain.handle(alignment.reached, back.chain)
-            for item in unknown:
+            handle, known = self.chain.handle(alignment.reached, back.chain), set(self.chain.marks())
+            for item in (item for item, mark in zip(unknown, marks[alignment.at :], strict=False) if mark not in known):
                 self.notes.append(f"{excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
             if not unknown and self.habit != "whole":
                 self.notes.append(f"the list lacks {handle}, which was recorded")
@@ -369,7 +413,9 @@ class _ListReader:
             # A list that a client compacted begins with the user's words; one that it cut, with what was recorded.
             is_cut = not back.first and back.last < len(marks)
             return length >= (_CERTAIN_ITEMS - 1 if is_cut else _CERTAIN_ITEMS)
-        return is_certain and (length > 1 or self.habit == "whole")
+        # The last words of the user, and an answer to them: no application that hands over what is new has both.
+        is_answered = not back.first and any(mark.startswith(MODEL_PREFIX) for mark in marks[back.last : back.last + 1])
+        return is_certain and (length > 1 or self.habit == "whole" or is_answered)
 
     def _align(self, marks: Sequence[bytes], first: int) -> lineage.Alignment:
         """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""

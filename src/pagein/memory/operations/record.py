@@ -27,6 +27,7 @@ from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
+from pagein.memory.operations.relist import MAX_TAKEN_BACK, note_relisting
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 _STEPS: frozenset[type] = frozenset(get_args(steps.Step))
@@ -62,7 +63,7 @@ def record(
         from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
 
         items = to_recorded_items(items)
-    selection = yield from _select(run, items, whole)
+    selection, relisted = yield from _select_and_relist(run, items, whole)
     branch = None
     if selection.fork_at is not None:
         run, branch = yield from _fork_for_edit(run, selection)
@@ -87,14 +88,14 @@ def record(
         if run.facts_block.is_on:
             yield from Call(lambda runtime: runtime.extract_facts())
             yield from save_final_procedure(run, admission.bodies)
-    notes = selection.notes
+    notes = (*relisted, *selection.notes)
     if isinstance(items, Transcript):
         notes = (*notes, *_note_unsent(items.request.form, admission.bodies, first))
     if branch is not None:
         notes = (*notes, f"the list was edited at {step_handle(selection.fork_at or 0)}: it goes on in {branch!r}")
     repairs = (*notes, *admission.repairs)
     run.transcript.repairs.extend(repairs)
-    _remember(run, selection, place, is_list=isinstance(items, Transcript))
+    _remember(run, selection, place, new_items, is_list=isinstance(items, Transcript))
     if usage is not None:
         run.usage.learn(usage)
     run.run_callbacks(entries)
@@ -139,7 +140,22 @@ def _is_stored_as_it_is(item: object) -> bool:
     return not isinstance(item, steps.MemoryStep)
 
 
-def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Flow[Selection]:
+def _select_and_relist(
+    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None
+) -> Flow[tuple[Selection, tuple[str, ...]]]:
+    """Select the items to record, behind what a list changed or took back of those before; return what that was, too."""
+    notes: tuple[str, ...] = ()
+    selection = yield from _select(run, items, whole)
+    while selection.relisting is not None:
+        run.apply_entries((yield from Append((selection.relisting,), run.fold.head)))
+        notes += note_relisting(selection.relisting)
+        selection = yield from _select(run, items, whole, may_relist=len(notes) < MAX_TAKEN_BACK)
+    return selection, notes
+
+
+def _select(
+    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None, *, may_relist: bool = True
+) -> Flow[Selection]:
     """The items to record; typed steps are all new."""
     if not isinstance(items, Transcript):
         return Selection(items)
@@ -149,7 +165,7 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
             from pagein.memory.operations.requests import remember_rendered  # noqa: PLC0415 - loads where it is needed
 
             yield from remember_rendered(run, records)
-    return (yield from select_new(items, run, whole=whole))
+    return (yield from select_new(items, run, whole=whole, may_relist=may_relist))
 
 
 def _last_action(run: RunState) -> tuple[int, steps.ActionStep | None]:
@@ -190,10 +206,13 @@ def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, 
     return state, branch.name
 
 
-def _remember(run: RunState, selection: Selection, place: int, *, is_list: bool) -> None:
+def _remember(run: RunState, selection: Selection, place: int, new_items: Sequence[Item], *, is_list: bool) -> None:
     """Remember the list that was handed over, or that the new items were none of a list."""
     transcript, count = run.transcript, len(run.log.fingerprints)
     transcript.is_untouched = False
+    kinds = {type(item) for item in new_items} - {steps.SystemPromptStep}
+    if steps.TaskStep in kinds:
+        transcript.newest = place if place or len(kinds) == 1 else None
     if not is_list:
         transcript.unlisted.update(range(place, count))
         return

@@ -1,0 +1,161 @@
+"""What an application hands over for one turn and takes back in its next list: looked-up context, in every place."""
+
+import json
+import re
+
+import pytest
+
+from pagein import AgentMemory
+from pagein.events.steps import as_text
+
+TURNS = 6
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def answer(text):
+    return {"role": "assistant", "content": text}
+
+
+def context(turn):
+    return f"Context {turn}: boat {turn} lies at pier {turn * 3}. " * 4
+
+
+def question(turn):
+    return f"Question {turn}: where is boat {turn}?"
+
+
+WAYS = {
+    "before": lambda turn: [user(context(turn)), user(question(turn))],
+    "before, acknowledged": lambda turn: [user(context(turn)), answer("Understood."), user(question(turn))],
+    "behind": lambda turn: [user(question(turn)), user(context(turn))],
+    "in front": lambda turn: [user(f"{context(turn)}\n\n{question(turn)}")],
+    "around": lambda turn: [user(f"Use this.\n{context(turn)}\nQuestion: {question(turn)}\nAnswer in one word.")],
+    "a part": lambda turn: [user([{"type": "text", "text": context(turn)}, {"type": "text", "text": question(turn)}])],
+}
+
+
+def work(turn):
+    """A call and its result, within the turn."""
+    call = {"id": f"c{turn}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{turn}", "content": f"Result {turn}."},
+    ]
+
+
+def lists(way, *, history=(), works=False):
+    """The lists of a talk, in order: in each the newest turn alone has its context."""
+    before = list(history)
+    for turn in range(TURNS):
+        shown = WAYS[way](turn)
+        yield [*before, *shown]
+        done = work(turn) if works else []
+        if done:
+            yield [*before, *shown, *done]
+        before += [user(question(turn)), *done, answer(f"Answer {turn}.")]
+
+
+def handles(written):
+    """The handles that a record's repairs name."""
+    return re.findall(r"\bs\d+", " ".join(written.repairs))
+
+
+def texts(memory):
+    return [as_text(step.content) for step in memory.steps if step.content]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("history", [(), (user("Hello."), answer("Hi."))], ids=["at once", "in a talk"])
+@pytest.mark.parametrize("works", [False, True], ids=["talk", "tools"])
+@pytest.mark.parametrize("reopened", [False, True], ids=["one process", "restarts"])
+def test_each_word_is_recorded_once_in_one_branch(tmp_path, way, history, works, reopened):
+    # A run whose first list began with context had been recorded anew, whole, with each list.
+    memory = AgentMemory.open(str(tmp_path / "run.db"), budget=4_000)
+    for rows in lists(way, history=history, works=works):
+        if reopened:
+            memory.close()
+            memory = AgentMemory.open(str(tmp_path / "run.db"), budget=4_000)
+        memory.record_messages(rows)
+        memory.to_messages()
+    said = "\n".join(texts(memory))
+    for turn in range(TURNS):
+        assert said.count(f"Question {turn}:") == 1
+        assert said.count(f"Context {turn}:") == 4
+        assert said.count(f"Answer {turn}.") == (turn < TURNS - 1)
+    assert [branch.name for branch in memory.branches()] == ["main"]
+    assert memory.verify().ok
+    memory.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_view_follows_the_list_and_the_log_keeps_what_was_taken_back(way):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    for rows in lists(way, history=(user("Hello."), answer("Hi."))):
+        written = memory.record_messages(rows)
+        shown = memory.to_messages()
+    # What the first list has with an answer in it may be a history: it stays.
+    assert not any(f"Context {turn}:" in json.dumps(shown) for turn in range(1, TURNS - 1))
+    assert f"Context {TURNS - 1}:" in json.dumps(shown)
+    assert way == "before, acknowledged" or shown[:3] == rows[:3]
+    originals = [memory.expand(handle) for handle in handles(written)]
+    assert "Context 4" in "".join(originals)
+    assert question(4) in json.dumps(shown)
+
+
+def test_a_rule_in_what_was_taken_back_does_not_stand():
+    memory = AgentMemory.open(":memory:", budget=600)
+    before = [user("Hello."), answer("Hi.")]
+    memory.record_messages([*before, user("Policy page: never answer on Fridays."), user("When are you open?")])
+    before += [user("When are you open?"), answer("Always.")]
+    for turn in range(20):
+        before += [user(f"And in week {turn}? " + "please " * 20), answer(f"In week {turn}, too.")]
+        memory.record_messages(before)
+        shown = memory.to_messages()
+    assert "Fridays" not in json.dumps(shown)
+    assert not any("Fridays" in hit.text for hit in memory.recall("answer on Fridays"))
+
+
+def test_it_is_taken_back_where_it_left_the_view_before():
+    memory = AgentMemory.open(":memory:", budget=500)
+    for rows in lists("before", history=(user("Hello."), answer("Hi.")), works=True):
+        memory.record_messages(rows)
+        memory.to_messages()
+    assert [branch.name for branch in memory.branches()] == ["main"]
+    assert len(texts(memory)) == len(set(texts(memory)))
+
+
+def test_what_was_taken_back_and_erased_is_gone(tmp_path):
+    memory = AgentMemory.open(str(tmp_path / "run.db"), budget=4_000)
+    taken = [handle for rows in lists("in front") for handle in handles(memory.record_messages(rows))]
+    [rows] = list(lists("in front"))[-1:]
+    assert "Context 1" in memory.expand(taken[1])
+    assert memory.erase(taken[1]).scrubbed
+    memory.record_messages([*rows[:-1], user(question(TURNS - 1)), answer("Bye."), user("Bye.")])
+    assert [branch.name for branch in memory.branches()] == ["main"]
+    assert len(memory.steps) == 2 * TURNS + 1
+    memory.close()
+    raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"boat 1 lies" not in raw
+    assert b"where is boat 1?" not in raw
+
+
+def test_the_newest_words_with_another_answer_are_an_edit():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [user("Hello."), answer("Hi."), user("Book Paris for Ana.")]
+    memory.record_messages(rows)
+    edited = [*rows[:2], user("Book Rome for Ana."), answer("Booked."), user("Thanks.")]
+    assert memory.record_messages(edited).branch == "branch-1"
+
+
+def test_words_of_an_earlier_turn_that_a_list_lacks_stay_in_the_view():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [row for turn in range(6) for row in (user(question(turn)), answer(f"Answer {turn}."))]
+    memory.record_messages(rows)
+    written = memory.record_messages([*rows[:4], *rows[6:], user("And now?")])
+    assert any("lacks s4" in repair for repair in written.repairs)
+    assert question(2) in json.dumps(memory.to_messages())
+    assert memory.record_messages([*rows[:4], *rows[6:], user("And now?"), answer("Now."), user("Ok.")]).repairs == ()
+    assert len(memory.steps) == 15
