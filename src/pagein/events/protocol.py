@@ -298,6 +298,23 @@ TEXT_ACTION = re.compile(
 """An action in text: of a model without tool calls, whose results come as messages of the user."""
 
 
+_CALLING_END = re.compile(
+    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[\s*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"  # noqa: RUF001
+    r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def ends_in_call(item: object) -> bool:
+    """True for a reply that ends in a call in its text: what follows is a result, though it comes as a message of the user.
+
+    A code block is none: people are given one, too.
+    """
+    if not isinstance(item, steps.ActionStep) or item.tool_calls or item.observations:
+        return False
+    return _CALLING_END.search(steps.as_text(item.content)[-2_000:]) is not None
+
+
 # Notes of the library in a step's extra
 
 _CURRENT_PROMPT = ("pagein", "current-prompt")

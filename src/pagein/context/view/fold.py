@@ -18,7 +18,7 @@ from pagein.context.view.layout import ContextBlock, EntryTier, Item, ViewEntry,
 from pagein.context.view.view import View, request_cost
 from pagein.errors import LogUnreadable
 from pagein.events import entries, steps
-from pagein.events.protocol import TEXT_ACTION, OpenCall, current_prompt, open_calls, with_observations
+from pagein.events.protocol import TEXT_ACTION, OpenCall, current_prompt, ends_in_call, open_calls, with_observations
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter
@@ -250,7 +250,7 @@ class Fold:
     def _hear(self, position: int, step: Item) -> None:
         """Queue for the ledger what the user says, answers that call no tool, and results that came with their step."""
         match step:
-            case steps.TaskStep(content=content):
+            case steps.TaskStep(content=content) if not (self.body.run[-2:-1] and ends_in_call(self.body.run[-2].item)):
                 self.heard.append(HeardText(position, steps.as_text(content), "user"))
             case (
                 steps.ActionStep(content=content, tool_calls=(), observations=())

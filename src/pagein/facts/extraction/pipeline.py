@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pagein.errors import PageinError
 from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.events.handles import observation_handle, step_handle
+from pagein.events.protocol import ends_in_call
 from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.facts.contradiction import is_corrected_by, is_near
 from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
@@ -82,6 +83,8 @@ class FactExtraction:
         self._head = 0
         self._read_until = 0
         """The position before which every fact is recorded."""
+        self._before: tuple[int, object] = (0, None)
+        """The body before the next entry to read, and that entry's position."""
         self._lock = threading.RLock()
         self._pace = ReadingPace(facts.settings.debounce)
         self.error: PageinError | None = None
@@ -118,8 +121,10 @@ class FactExtraction:
         self.error = None
         start = max(self._facts.extracted_until(), self._read_until)
         while start < head:
+            if start and self._before[0] != start:
+                self._before = start, next((entry.body for entry in read(start - 1, start)), None)
             entries = list(read(start, head))
-            utterances, stop = _read_span(entries, self._facts, head)
+            utterances, stop = _read_span(entries, self._facts, head, self._before[1])
             try:
                 facts += self._extract_span(utterances, read, start, stop)
             except (PageinError, ValueError) as error:
@@ -128,6 +133,7 @@ class FactExtraction:
                 self.error = error if isinstance(error, PageinError) else None
                 self._pace.note_turn(now)
                 return tuple(facts)
+            self._before = stop, next((entry.body for entry in entries if entry.position == stop - 1), None)
             start = self._read_until = stop
         self._pace.reset()
         self._head = max(self._head, head)
@@ -228,13 +234,20 @@ def _is_model_error(error: Exception) -> bool:
     return isinstance(error, ModelError | RejectedAnswer)
 
 
-def _read_span(entries: Sequence[Entry], facts: Facts, head: int) -> tuple[list[Utterance], int]:
-    """The texts of the entries, as many as one request takes; and the position behind them."""
+def _read_span(entries: Sequence[Entry], facts: Facts, head: int, before: object = None) -> tuple[list[Utterance], int]:
+    """The texts of the entries, as many as one request takes; and the position behind them.
+
+    A message of the user behind a call in text is a result, and no statement of the user's; ``before`` stands before the first.
+    """
     utterances: list[Utterance] = []
     size = 0
     for entry in entries:
         if size > MAX_SPAN_CHARS:
             return utterances, entry.position
+        is_result = isinstance(entry.body, TaskStep) and ends_in_call(before)
+        before = entry.body
+        if is_result:
+            continue
         for utterance in _utterances_in(entry, facts.owners.session, tools=facts.settings.tools):
             utterances.append(utterance)
             size += min(len(utterance.text), 6_000)
