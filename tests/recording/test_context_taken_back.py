@@ -9,6 +9,7 @@ from pagein import AgentMemory
 from pagein.events.steps import as_text
 
 TURNS = 6
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 
 
 def user(text):
@@ -140,6 +141,22 @@ def test_what_was_taken_back_and_erased_is_gone(tmp_path):
     raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"boat 1 lies" not in raw
     assert b"where is boat 1?" not in raw
+
+
+@pytest.mark.parametrize("kind", ["document", "image"])
+def test_a_document_or_a_picture_that_later_lists_lack_leaves_the_view(kind):
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    text = {"type": "text", "media_type": "text/plain", "data": "Tides of the harbour."}
+    memory, before = AgentMemory.open(":memory:", budget=8_000, format="anthropic"), []
+    for turn in range(4):
+        part = {"type": kind, "source": text if kind == "document" else source}
+        memory.record_messages([*before, user([part, {"type": "text", "text": question(turn)}])])
+        shown = memory.to_messages()
+        before += [user(question(turn)), answer(f"Answer {turn}.")]
+    assert [branch.name for branch in memory.branches()] == ["main"]
+    assert len(memory.steps) == 7
+    assert f"'{kind}'" in str(shown[-1])
+    assert kind == "image" or f"'{kind}'" not in str(shown[:-1]), "old pictures stay where they were shown"
 
 
 def test_the_newest_words_with_another_answer_are_an_edit():

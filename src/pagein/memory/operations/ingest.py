@@ -291,7 +291,7 @@ class _ListReader:
         if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, marks, chain, at or first):
             recorded = yield from read_items(self.run, self.chain, place, place + gap)
             found = find_lacking(recorded)
-        relisting = plan_relisting(self.run, self.chain, place, recorded, found) if found else None
+        relisting = plan_relisting(self.run, self.chain, place, found) if found else None
         return None if relisting is None else Selection((), relisting=relisting)
 
     def _select_apart(

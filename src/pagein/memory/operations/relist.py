@@ -89,7 +89,9 @@ def _fewer_words(listed: Item, recorded: Item) -> TaskStep | None:
     if words_beside(recorded, [listed]):
         return listed
     words, text = ("".join(normal_text(as_text(step.content)).split()) for step in (listed, recorded))
-    return listed if len(text) > len(words) >= CERTAIN_LETTERS and words in text else None
+    is_part = len(text) > len(words) >= CERTAIN_LETTERS and words in text
+    is_bare = words == text and len(as_parts(listed.content)) < len(as_parts(recorded.content))
+    return listed if is_part or is_bare else None
 
 
 def read_items(run: RunState, chain: Chain, first: int, stop: int) -> Flow[list[Item]]:
@@ -117,20 +119,15 @@ def newest_place(run: RunState, chain: Chain) -> int:
     return 0 if place <= ACKNOWLEDGED_CONTEXT else place
 
 
-def plan_relisting(
-    run: RunState, chain: Chain, first: int, recorded: Sequence[Item], relisted: Sequence[Relisted]
-) -> Compaction | None:
-    """Plan the compaction by which the view follows the list; None where it cannot.
-
-    Places count from the place ``first`` in the chain, where ``recorded`` begins.
-    """
+def plan_relisting(run: RunState, chain: Chain, first: int, relisted: Sequence[Relisted]) -> Compaction | None:
+    """Plan the compaction by which the view follows the list; None where it cannot. Places count from ``first`` in the chain."""
     view = run.current_view()
     replacements = []
     for item in relisted:
         position = run.log.fingerprint_positions[chain.numbers[first + item.place]]
         stubs: tuple[Stub, ...] = ()
         if item.words is not None:
-            if not is_plain_text(recorded[item.place], item.words):
+            if not is_plain_text(item.words):
                 return None
             stubs = (Stub("content", 0, as_text(item.words.content), "clip"),)
         summary = None if stubs or item.is_uncertain else ""
@@ -142,11 +139,10 @@ def plan_relisting(
     return Compaction(tuple(replacements), RELISTED, "the list", view.tokens, after.tokens)
 
 
-def is_plain_text(old: Item, new: TaskStep) -> bool:
-    """True if messages are text alone, so that the new words can be shown in the place of the old ones."""
-    parts = (*as_parts(old.content), *as_parts(new.content))
-    is_text = all(isinstance(part, Text) for part in parts)
-    return is_text and fingerprint(TaskStep(as_text(new.content))) == fingerprint(new)
+def is_plain_text(step: TaskStep) -> bool:
+    """True for text alone, which can be shown in the place of what was recorded."""
+    is_text = all(isinstance(part, Text) for part in as_parts(step.content))
+    return is_text and fingerprint(TaskStep(as_text(step.content))) == fingerprint(step)
 
 
 def note_relisting(compaction: Compaction) -> tuple[str, ...]:
