@@ -1,6 +1,7 @@
 """A client cuts its list: it sends the newest messages alone, or a summary before them. The run goes on all the same."""
 
 import json
+import re
 from itertools import count
 
 import pytest
@@ -184,6 +185,26 @@ def test_a_list_that_was_cut_and_does_not_fit_is_a_view_of_its_run(stack):
     assert made.provider.over == 0
     assert len(runs_of(made)) == 1
     assert "count a boat twice" in sent_text(made)
+
+
+def test_two_clients_with_the_same_example_of_a_call_have_a_run_each(stack):
+    call = {"id": "call_Fs9kQ02bLmZ", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    example = [
+        user("Example: how many boats?"),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "3 boats."},
+        {"role": "assistant", "content": "There are 3 boats."},
+    ]
+    made = stack(talking(), window=8_000)
+    ann, bob = Play(made, Chat()), Play(made, Chat())
+    ann.rows = [user("I am Ann, and my card ends with 4417."), *example, user("And today?")]
+    bob.rows = [*example, user("And tomorrow?")]
+    ann.turn()
+    bob.turn()
+    assert len(runs_of(made)) == 2
+    assert not any(
+        {"4417", "tomorrow"} <= set(re.findall(r"\w+", " ".join(steps_of(made, run)))) for run in runs_of(made)
+    )
 
 
 def test_a_talk_with_a_name_has_one_run_and_one_without_is_joined_with_nobodys(stack):

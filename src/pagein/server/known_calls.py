@@ -23,7 +23,7 @@ class KnownCalls:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, tenant: str, name: str, rows: Sequence[Any]) -> None:
-        """Remember the calls of messages of a run. A call that another run has stays that one's."""
+        """Remember the calls of an answer in a run, no others: two clients may have the same example of a call in their lists."""
         with self._lock:
             for call_id in call_ids(rows):
                 self._names.setdefault((tenant, call_id), name)

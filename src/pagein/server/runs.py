@@ -36,8 +36,6 @@ MAX_KNOWN_CHAINS, MAX_KNOWN_BYTES = 65_536, 64 * 1024 * 1024
 """Lists that are known by their hash, and bytes of the newest requests of all names that are kept, at most."""
 
 CONFLICT_ATTEMPTS = 6
-NEWEST_ROWS = 16
-"""Messages at the end of a list whose calls are remembered, at most: a server that was started again knows the run by them."""
 
 RESPELLED_ANSWERS = 2
 """Answers that a client handed over in other words, after which they are recorded as it hands them over: else each is a branch."""
@@ -136,7 +134,7 @@ class Runs:
         self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
         self._calls = KnownCalls()
         self._respelled: Counter[tuple[str, str]] = Counter()
-        """Answers in a row that a client handed over in other words, by name."""
+        """Answers that a client handed over in other words, by name."""
         self._beside = BesideCounts()
         self._newest: OrderedDict[tuple[str, str], tuple[RawRequest, int]] = OrderedDict()
         """The newest request of each name, and its bytes."""
@@ -397,7 +395,6 @@ class Runs:
 
     def _remember(self, request: RunRequest, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
         self._add_lineage(request, place.lineage)
-        self._calls.add(request.tenant, request.name, request.rows[-NEWEST_ROWS:])
         if hashes:
             key = (*request.key, hashes[-1][1])
             with self._lock:
