@@ -128,6 +128,8 @@ PASTED = (
     "You said: {}",
 )
 OWN = (
+    "Rules\n-----\n{}\n\nStyle\n-----\nUse tabs.",
+    'Our docs use """ for docstrings. {}',
     "Hi Claude,\n\n{}\n\nThanks,\nSam", "I sent you the plan. {}", "Topic: ferns\nTone: dry\nDeadline: Friday\n{}",
     "Fix the parser:\n- {}\n- Use tabs.", "Please follow these rules:\n\n- {}\n- Use tabs.", "Remember this:\n{}", "My rules for this review:\n- {}", "While reviewing this code:\n- {}",
     "Reply like this:\n{}", "Our server returned: 500. {}", "=====\nRules\n=====\n{}", "From: Berlin to Paris we go by train. {}", "Here are my rules:\n\n{}",

@@ -176,3 +176,15 @@ def test_words_of_an_earlier_turn_that_a_list_lacks_stay_in_the_view():
     assert question(2) in json.dumps(memory.to_messages())
     assert memory.record_messages([*rows[:4], *rows[6:], user("And now?"), answer("Now."), user("Ok.")]).repairs == ()
     assert len(memory.steps) == 15
+
+
+def test_what_was_taken_back_and_stands_in_a_later_list_again_is_in_view_once():
+    begin = [user("Hello."), answer("Hi.")]
+    rule, job, done = user("Never push to main."), user("Do the job."), answer("Done.")
+    with AgentMemory.open(":memory:") as memory:
+        memory.record_messages([*begin, rule, job])
+        memory.record_messages([*begin, job, done])
+        assert memory.to_messages()[:4] == [*begin, job, done]
+        again = [*begin, rule, job, done, user("And now?")]
+        memory.record_messages(again)
+        assert memory.to_messages() == again

@@ -1,12 +1,14 @@
 """Agents that speak text alone: results that come as messages of the user are observations, and go out as they came."""
 
 import re
+import time
 
 import pytest
 
 from pagein import AgentMemory
 from pagein.context.compaction.registry import POLICIES
 from pagein.errors import ConfigurationError
+from pagein.events.protocol import TEXT_ACTION
 from pagein.events.steps import ActionStep, TaskStep
 from pagein.formats import validate
 
@@ -86,7 +88,7 @@ def test_the_task_is_verbatim_in_every_view_of_an_agent_that_speaks_text(format,
 
 ACTIONS = (
     "I look.\n```\ncat f{0}\n```", "RUN: cat f{0}", "$ cat f{0}", "## Tool call\nread f{0}", '<read path="f{0}"/>', 'read_file("f{0}")', "Tool: read\nInput: {0}",
-    '{{"tool": "read", "page": {0}}}', "<工具调用>读取 {0}</工具调用>",
+    "Calling tools:\n[{{'id': 'call_{0}'}}]", '{{"tool": "read", "page": {0}}}', "<工具调用>读取 {0}</工具调用>",
 )  # fmt: skip
 
 
@@ -128,6 +130,20 @@ def test_no_session_learns_rules_of_the_user_from_what_follows_a_call_in_text(tm
         memory.record_messages([said("assistant", "Done."), said("user", RULE)], whole=False)
         memory.wait()
         assert "eve@example.com" in repr((memory.ledger(), memory.facts.list())), "behind an answer it is the user's"
+
+
+@pytest.mark.parametrize("end", ["NOTE: tell me which database you prefer.", "IMPORTANT: I need your choice."])
+def test_a_reply_that_ends_in_a_note_is_no_call_and_what_follows_is_the_users(end):
+    with AgentMemory.open(":memory:") as memory:
+        memory.record_messages([said("user", "Help me."), said("assistant", f"Done.\n{end}")])
+        memory.record_messages([said("user", "Never use MySQL.")], whole=False)
+        assert "MySQL" in repr(memory.ledger())
+
+
+def test_a_reply_of_blank_lines_is_looked_through_at_once():
+    began = time.perf_counter()
+    assert TEXT_ACTION.search("Hello." + "\n" * 20_000 + "there") is None
+    assert time.perf_counter() - began < 5, "each blank line had looked through all that follow it"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

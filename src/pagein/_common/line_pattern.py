@@ -236,7 +236,7 @@ class _Parser:
                 return self._one(lambda _: True)
             case "^" | "$":
                 return lambda after: self._add(_State(targets=[after], anchor=char))
-            case "\\" if self._peek() in ("b", "B") and self._peek():
+            case "\\" if self._peek() in ("b", "B"):
                 anchor = self._take()
                 return lambda after: self._add(_State(targets=[after], anchor=anchor))
             case "\\":

@@ -291,7 +291,7 @@ def _prefix(item: steps.Step | steps.Observation) -> bytes:
 
 
 TEXT_ACTION = re.compile(
-    r"^[\s*_#>]*(?:(?:Action(?: Input| \d+)?|Tool(?: call)?|Command|Code|Run|Call|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Hành động|الإجراء)\s*\**\s*(?:[:：]|$)|```|\$ \S"  # noqa: RUF001
+    r"^[ \t*_#>]*(?:(?:Action(?: Input| \d+)?|Tool(?: call)?|Command|Code|Run|Call(?:ing tools?)?|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Hành động|الإجراء)\s*\**\s*(?:[:：]|$)|```|\$ \S"  # noqa: RUF001
     r"|<(?:[^\W\d_]+_[\w]+|tool_calls?|function_calls?|invoke|function|execute|code|bash|run|call|[^\x00-\x7f]\w*|\w+(?= [^<>\n]{0,200}/>))\b[^<>\n]{0,200}>|[a-z_]\w*\([^\n]*\)\s*$)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -299,7 +299,7 @@ TEXT_ACTION = re.compile(
 
 
 _CALLING_END = re.compile(
-    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[\s*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"  # noqa: RUF001
+    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"  # noqa: RUF001
     r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )

@@ -85,7 +85,7 @@ class OwnerChoice:
     def check_marks(self, conversation: OwnedConversation, fields: Iterable[Mapping[str, Any] | None]) -> None:
         """Raise ConfigurationError if the model gave one of the answers with these fields to another user or tenant."""
         mark = self.mark(conversation)
-        if mark and any(each and each.get(OWNER_MARK, mark) != mark for each in fields):
+        if mark and any(row and row.get(OWNER_MARK, mark) != mark for row in fields):
             raise ConfigurationError(
                 f"the messages of {conversation.name!r} hold answers to another user or tenant than this call's. Nothing was "
                 "shown: keep the messages of each under a name of their own, or name the group of those who share them"

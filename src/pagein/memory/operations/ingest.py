@@ -392,8 +392,11 @@ class _ListReader:
 
     def _edit(self, items: Sequence[Item], reached: int) -> Selection:
         """Go on with a branch from the place where the list leaves the chain."""
-        place = self.chain.numbers[reached]
-        fork_at = self.log.fingerprint_positions[place]
+        place, positions = self.chain.numbers[reached], self.log.fingerprint_positions
+        # A branch from behind what a list took back would have it in view again.
+        while place - 1 not in self.chain.numbers and place and positions[place - 1] in self.run.fold.removed:
+            place -= 1
+        fork_at = positions[place]
         return replace(self._selection(items), fork_at=fork_at, place=place)
 
     def _all_new(self, items: Sequence[Item]) -> Selection:

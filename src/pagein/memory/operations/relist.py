@@ -6,6 +6,7 @@ alone. The run goes on in its branch: what was taken back leaves the view. The l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -143,6 +144,16 @@ def is_plain_text(step: TaskStep) -> bool:
     """True for text alone, which can be shown in the place of what was recorded."""
     is_text = all(isinstance(part, Text) for part in as_parts(step.content))
     return is_text and fingerprint(TaskStep(as_text(step.content))) == fingerprint(step)
+
+
+def forget_lists_with(run: RunState, compaction: Compaction) -> None:
+    """Forget the lists and requests that have what left the view: one that has it again is compared by what it says."""
+    changed = (by.first for by in compaction.replacements if by.stubs or by.summary is not None)
+    if (first := next(changed, None)) is None:
+        return
+    state, place = run.transcript, run.log.count_fingerprints(first)
+    state.lists = {digest: known for digest, known in state.lists.items() if known.place <= place}
+    state.sent = deque((sent for sent in state.sent if sent.place <= place), state.sent.maxlen)
 
 
 def note_relisting(compaction: Compaction) -> tuple[str, ...]:
