@@ -128,7 +128,7 @@ PASTED = (
     "You said: {}",
 )
 OWN = (
-    "Rules\n-----\n{}\n\nStyle\n-----\nUse tabs.",
+    "Rules\n-----\n{}\n\nStyle\n-----\nUse tabs.", "Deployment:\n\n{}", "The tests:\n{}", "Hi team:\n\n{}", "Summary\n\n{}",
     'Our docs use """ for docstrings. {}',
     "Hi Claude,\n\n{}\n\nThanks,\nSam", "I sent you the plan. {}", "Topic: ferns\nTone: dry\nDeadline: Friday\n{}",
     "Fix the parser:\n- {}\n- Use tabs.", "Please follow these rules:\n\n- {}\n- Use tabs.", "Remember this:\n{}", "My rules for this review:\n- {}", "While reviewing this code:\n- {}",

@@ -116,6 +116,7 @@ def test_a_rule_in_what_was_taken_back_does_not_stand():
         memory.record_messages(before)
         shown = memory.to_messages()
     assert "Fridays" not in json.dumps(shown)
+    assert not any("Fridays" in entry.text for entry in memory.ledger())
     assert not any("Fridays" in hit.text for hit in memory.recall("answer on Fridays"))
 
 

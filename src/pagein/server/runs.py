@@ -154,7 +154,10 @@ class Runs:
             continued = None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
         lineage = continued or lineage or self._new_lineage(request)
         is_cut = continued is None and reach.is_cut
-        self._respelled[request.key] += reach.is_respelled
+        if reach.is_respelled:
+            self._respelled[request.key] += 1
+        elif self._respelled[request.key] < RESPELLED_ANSWERS:
+            del self._respelled[request.key]
         with self._use(lineage, request) as memory:
             if continued is None and (is_cut or not reach.unknown) and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)

@@ -149,8 +149,16 @@ _ASKED_OF_TEXT = re.compile(
     re.IGNORECASE,
 )
 """A line that asks something about a text: the paragraphs behind it are that text."""
+_LABEL = re.compile(r"\W*\w+(?: [\w'-]+){0,2}:\s*", re.ASCII)
+_PRESENTING = re.compile(
+    rf"\b(?:{_TEXT_NOUN}|from|by|wrote|writes|said|says|pages?|sites?|website|web|wiki|docs?|files?|logs?|outputs?|results?|tickets?|issues?"
+    r"|policy|policies|terms|faq|readme|manual|notes?|slack|teams|notion|jira|github|reddit|twitter|linkedin|inbox|thread|chat|him|her|them|von|da|de|summari[sz]e|translate|explain|check|read|rewrite|fix|shorten|proofread|reply|answer|analy[sz]e"
+    r"|(?:print|post|mail|ask|answer|repli|return|respond|report|receiv)(?:ed|s)|sent|got|told)\b",
+    re.IGNORECASE,
+)
+"""A label of up to three words presents a text where one of them is such a word; ``Deployment:`` is a heading of one's own."""
 _REACTION = re.compile(
-    r"\s*(?:tl;? ?dr|thoughts|summary|(?:can you )?summari[sz]e(?: it| this)?|(?:can you )?translate(?: it| this)?(?: (?:to|into) \w+)?|what (?:does|do) (?:it|this|they) (?:say|mean)"
+    r"\s*(?:(?:tl;? ?dr|thoughts|summary)(?= *(?:,? (?:please|pls)\b|\?))|(?:can you )?summari[sz]e(?: it| this)?|(?:can you )?translate(?: it| this)?(?: (?:to|into) \w+)?|what (?:does|do) (?:it|this|they) (?:say|mean)"
     r"|is (?:this|it|that) (?:real|legit|true|spam|a scam|phishing)[^\n?]{0,30})(?:,? (?:please|pls))?\s*[.?!]*\s*",
     re.IGNORECASE,
 )
@@ -284,6 +292,7 @@ def _before_texts(paragraphs: list[str]) -> Iterator[str]:
         for at, line in enumerate(lines):
             rest = "\n".join(lines[at + 1 :]) or follows
             is_lead = line.rstrip().endswith((":", "：")) and not _LIST_MARK.match(rest) and not _OWN_LEAD.search(line)
+            is_lead = is_lead and not (_LABEL.fullmatch(line) and not _PRESENTING.search(line))
             is_question = at == len(lines) - 1 and _ASKED_OF_TEXT.search(line)
             if (is_lead or is_question) and rest and not rest.startswith("\x01") and len(line) <= LEAD_MAX_CHARS:
                 yield "\n".join(lines[: at + 1])

@@ -40,7 +40,7 @@ class LedgerEntry:
 
 
 def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
-    """Return what holds in the run, in the order in which it was said."""
+    """Return what holds in the run, in the order in which it was said; nothing of a step that was taken out of it."""
     yield from ()
     return tuple(
         LedgerEntry(
@@ -52,6 +52,7 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
             None if item.replaced is None else step_handle(item.replaced),
         )
         for item in run.fold.ledger.items.values()
+        if item.position not in run.fold.removed
     )
 
 

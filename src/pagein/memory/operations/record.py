@@ -27,7 +27,7 @@ from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
-from pagein.memory.operations.relist import MAX_TAKEN_BACK, forget_lists_with, note_relisting
+from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 _STEPS: frozenset[type] = frozenset(get_args(steps.Step))
@@ -150,7 +150,7 @@ def _select_and_relist(
         run.apply_entries((yield from Append((selection.relisting,), run.fold.head)))
         forget_lists_with(run, selection.relisting)
         notes += note_relisting(selection.relisting)
-        selection = yield from _select(run, items, whole, may_relist=len(notes) < MAX_TAKEN_BACK)
+        selection = yield from _select(run, items, whole, may_relist=len(notes) < MAX_RELISTED)
     return selection, notes
 
 

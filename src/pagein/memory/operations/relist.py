@@ -24,6 +24,9 @@ from pagein.memory.operations.lineage import Chain, Marks, align
 MAX_TAKEN_BACK = 8
 """Items that are taken back at once, at most."""
 
+MAX_RELISTED = 16
+"""Items that one list changes or takes back, after which the rest of it is compared as it is."""
+
 ACKNOWLEDGED_CONTEXT = 2
 """Items before the user's first words that are context, and an answer to it."""
 
