@@ -189,3 +189,17 @@ def test_what_was_taken_back_and_stands_in_a_later_list_again_is_in_view_once():
         again = [*begin, rule, job, done, user("And now?")]
         memory.record_messages(again)
         assert memory.to_messages() == again
+
+
+def test_the_users_continue_is_no_context_where_a_request_ended_with_ours():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [user("Read a."), answer("It is read.")]
+    memory.record_messages(rows)
+    assert memory.to_messages()[-1] == user("Continue.")
+    rows += [user("Continue.")]
+    memory.record_messages(rows)
+    for number in range(3):
+        rows += [answer(f"Part {number}."), user(f"Go on {number}.")]
+        assert memory.record_messages(json.loads(json.dumps(rows))).repairs == ()
+    assert texts(memory) == [row["content"] for row in rows]
+    assert memory.to_messages()[: len(rows)] == rows

@@ -157,6 +157,19 @@ def test_a_client_that_sends_its_newest_messages_has_one_run(stack, client, name
     assert len(texts) == len(set(texts)), "nothing is recorded twice"
 
 
+def test_a_cut_list_with_a_picture_is_counted_with_the_pictures_tokens_not_its_letters(stack):
+    made = stack(calling(), window=16_000)
+    play = Play(made, Chat(), "mine")
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo" + "QUJD" * 60_000}}
+    for _ in range(14):
+        play.turn(newest)
+        play.rows[-1]["content"] += " The pier is long and old." * 160
+    play.rows.append(user([picture, {"type": "text", "text": "Which boat is it?"}]))
+    cut = newest(play.rows, 7)
+    play.turn(lambda rows: cut)
+    assert made.provider.received[-1].body["messages"][1:] == cut
+
+
 @pytest.mark.parametrize("name", ["", "mine"], ids=["without a name", "by its name"])
 def test_a_chat_with_context_for_its_newest_message_is_one_run_and_goes_out_as_it_came(stack, name):
     made = stack(talking(), window=8_000)

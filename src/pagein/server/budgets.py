@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,13 @@ NAMED_WINDOW_SHARE = 0.98
 OUTPUT_MAX_SHARE, OUTPUT_SHARE = 0.5, 0.25
 """A request that leaves more than the first share of its window for the answer leaves the second: clients ask for the
 most that a model can write, whatever window it has."""
+
+PICTURE_TOKENS = 3_000
+"""Tokens that a picture counts for: about twice what most models charge for the largest. Where a model charges more and
+refuses the request, it gets a view."""
+
+_PICTURE = re.compile(r'"(?:data:image/[\w.+-]+;base64,)?(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR)[A-Za-z0-9+/=]*"')
+"""A picture in JSON: base64 that begins as PNG, JPEG, GIF or WebP does."""
 
 MIN_VIEW_TOKENS = 256
 MAX_COUNTS = 1_024
@@ -84,6 +92,12 @@ class BesideCounts:
                 if len(self._counts) > MAX_COUNTS:
                     self._counts.popitem(last=False)
         return count
+
+
+def count_rows(rows: Sequence[Any], counter: TokenCounter) -> int:
+    """Count the tokens of messages as they are sent: their JSON, and so many for each picture in it."""
+    text, pictures = _PICTURE.subn('""', json.dumps(rows, ensure_ascii=False))
+    return counter.text(text) + pictures * PICTURE_TOKENS
 
 
 def reserved_output(protocol: WireProtocol, body: Mapping[str, Any], window: int) -> int:

@@ -5,7 +5,6 @@ Everything here blocks: the proxy calls it in threads, and never twice at once f
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep, as_te
 from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
-from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
+from pagein.server.budgets import BesideCounts, WindowTable, count_rows, request_room, window_budget
 from pagein.server.known_calls import KnownCalls
 from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
@@ -171,7 +170,7 @@ class Runs:
     def _cut_list(self, memory: ServerMemory, place: Place, request: RunRequest) -> PreparedView | None:
         """Prepare a list that its client cut, as it came; None where it does not fit."""
         window, beside, room = self._set_window(memory, request)
-        tokens, limit = memory.counter.text(json.dumps(request.rows, ensure_ascii=False)), memory.limit_beside(room)
+        tokens, limit = count_rows(request.rows, memory.counter), memory.limit_beside(room)
         fits = tokens <= limit and request.size <= (memory.budget.bytes or request.size)
         return PreparedView(place, tokens, beside, limit, window) if fits else None
 

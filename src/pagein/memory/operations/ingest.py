@@ -224,7 +224,8 @@ class _ListReader:
             return self._selection((), place=None if is_end or known.is_request else self.chain.numbers[reached])
         if self.chain.is_all_listed(reached):
             return self._selection([*(items[number] for number in alignment.late), *items[at:]])
-        if relisting := (yield from self._find_relisting(items, marks, first)):
+        # The last line of a request may be the user's own word, which the list then has.
+        if not known.is_request and (relisting := (yield from self._find_relisting(items, marks, first))):
             return relisting
         if not known.is_request and self.habit != "whole":
             return None
