@@ -197,7 +197,7 @@ def test_the_users_continue_is_no_context_where_a_request_ended_with_ours():
     memory.record_messages(rows)
     assert memory.to_messages()[-1] == user("Continue.")
     rows += [user("Continue.")]
-    memory.record_messages(rows)
+    memory.record_messages([rows[0], answer("It is\u00a0read."), rows[2]])  # a store that writes spaces its own way
     for number in range(3):
         rows += [answer(f"Part {number}."), user(f"Go on {number}.")]
         assert memory.record_messages(json.loads(json.dumps(rows))).repairs == ()
