@@ -29,9 +29,9 @@ from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.relist import (
     MAX_TAKEN_BACK,
     Relisted,
-    find_lacking,
+    find_gap,
+    find_newest_place,
     find_taken_back,
-    newest_place,
     plan_relisting,
     read_items,
 )
@@ -90,8 +90,9 @@ def select_new(
 ) -> Flow[Selection]:
     """Select the new items of a transcript.
 
-    ``may_relist`` False: nothing is taken back. ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
-    for a whole history that shares nothing with the run, and for messages that are not in the format's shape.
+    ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. With ``may_relist``
+    False the list takes nothing back. Raises FormatError for a whole history that shares nothing with the run, and for
+    messages that are not in the format's shape.
     """
     request, is_first = transcript.request, not run.log.fingerprints
     reader = _ListReader(request, run, whole, may_relist)
@@ -281,7 +282,7 @@ class _ListReader:
         if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
             return None
         found: Sequence[Relisted] = ()
-        if place >= newest_place(self.run, self.chain):
+        if place >= find_newest_place(self.run, self.chain):
             is_history = self.state.newest is None
             recorded = yield from read_items(self.run, self.chain, place, len(self.chain))
             found = find_taken_back(
@@ -291,7 +292,7 @@ class _ListReader:
         gap = 0 if back is None or back.first != at else first + back.chain - place
         if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, marks, chain, at or first):
             recorded = yield from read_items(self.run, self.chain, place, place + gap)
-            found = find_lacking(recorded)
+            found = find_gap(recorded)
         relisting = plan_relisting(self.run, self.chain, place, found) if found else None
         return None if relisting is None else Selection((), relisting=relisting)
 

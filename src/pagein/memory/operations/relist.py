@@ -67,7 +67,7 @@ def find_taken_back(
     return ()
 
 
-def find_lacking(recorded: Sequence[Item]) -> tuple[Relisted, ...]:
+def find_gap(recorded: Sequence[Item]) -> tuple[Relisted, ...]:
     """Find what a list lacks between two places that it has: context of an earlier turn, which the view keeps."""
     places = range(len(recorded)) if all(map(_is_context, recorded)) else ()
     return tuple(Relisted(place, is_uncertain=True) for place in places)
@@ -107,7 +107,7 @@ def read_items(run: RunState, chain: Chain, first: int, stop: int) -> Flow[list[
     return [items[number - offset] for number in numbers]
 
 
-def newest_place(run: RunState, chain: Chain) -> int:
+def find_newest_place(run: RunState, chain: Chain) -> int:
     """Return the place of the first item that came with the newest list that had words of the user.
 
     Where that is not known, it is the first of the user's last words in a row.
