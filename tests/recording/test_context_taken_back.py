@@ -120,6 +120,15 @@ def test_a_rule_in_what_was_taken_back_does_not_stand():
     assert not any("Fridays" in hit.text for hit in memory.recall("answer on Fridays"))
 
 
+def test_a_rule_of_the_users_own_beside_context_holds_once_both_left_the_view():
+    memory, before = AgentMemory.open(":memory:", budget=700), []
+    for turn in range(16):
+        said = ("Never answer on Fridays. " if turn == 0 else "") + question(turn)
+        memory.record_messages([*before, user(f"{context(turn)}\n\n{said}")])
+        assert "Never answer on Fridays." in json.dumps(memory.to_messages())
+        before += [user(said), answer(f"Answer {turn}.")]
+
+
 def test_it_is_taken_back_where_it_left_the_view_before():
     memory = AgentMemory.open(":memory:", budget=500)
     for rows in lists("before", history=(user("Hello."), answer("Hi.")), works=True):

@@ -88,7 +88,8 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
 
     Where the bytes are limited, ``has_room`` says whether a view has them.
     """
-    shown = view.verbatim_positions
+    in_view = {entry.first for entry in view.run if not isinstance(entry.item, SummaryStep)}
+    shown = view.verbatim_positions - (view.edited - in_view)
     due = _find_due(view, ledger, lambda position: position not in shown)
     if not any(due):
         return view

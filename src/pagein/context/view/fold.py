@@ -142,6 +142,7 @@ class Fold:
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
             whole_limit=limit, user_tokens=sum(self.user_costs[:-1]), replaced_texts=self._replaced_texts, extract_worth=extract_worth,
             changed_by_hand=frozenset(self.removed | self.edited),
+            edited=frozenset(self.edited),
             important=self._important_positions(int(limit * IMPORTANT_SHARE), tools), tools=tools,
             unimportant=frozenset(position for position, mark in self.marks.items() if mark == "low"),
         )  # fmt: skip
@@ -376,9 +377,16 @@ class Fold:
         changed = self.edited if by.stubs else self.removed
         changed.update(range(by.first, by.last))
         self.tracker.forget(by.first, by.last)
-        for entry in self.body.run:
-            if entry.first == by.first and by.stubs:
-                self.tracker.learn_step(entry.first, entry.item)
+        self.heard = [
+            heard for heard in self.heard if not (isinstance(heard, HeardText) and heard.position == by.first)
+        ]
+        self.ledger.remove_step(by.first)
+        shown = find_shown(self.body.run, by.first)
+        if shown is not None and by.stubs:
+            self.tracker.learn_step(shown.first, shown.item)
+        if shown is None or isinstance(shown.item, steps.TaskStep):  # a list changes words of the user alone
+            for stub in by.stubs:
+                self.ledger.learn(by.first, stub.text, "user")
 
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:

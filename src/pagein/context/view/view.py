@@ -106,6 +106,8 @@ class View:
 
     changed_by_hand: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions that the application edited or removed: nothing brings back what they said."""
+    edited: frozenset[int] = field(default=frozenset(), compare=False)
+    """Those of them that were edited: what holds of their new words stands in the ledger once they left the view."""
     important: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of the steps in view that are marked as important and stay whole, unless nothing else fits."""
     unimportant: frozenset[int] = field(default=frozenset(), compare=False)

@@ -52,7 +52,6 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
             None if item.replaced is None else step_handle(item.replaced),
         )
         for item in run.fold.ledger.items.values()
-        if item.position not in run.fold.removed
     )
 
 
