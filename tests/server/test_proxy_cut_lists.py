@@ -112,9 +112,16 @@ def texts_of(memory):
     return [text for step in memory.steps if (text := as_text(step.content or ""))]
 
 
-def steps_of(made, run):
-    with made.memory(run) as memory:
+def steps_of(made, run, **options):
+    with made.memory(run, **options) as memory:
         return texts_of(memory)
+
+
+def branches_of(made):
+    """Each run with each of its branches."""
+    for run in runs_of(made):
+        with made.memory(run) as memory:
+            yield from ((run, branch.name) for branch in memory.branches())
 
 
 def runs_of(made):
@@ -233,6 +240,30 @@ def test_a_talk_with_a_name_has_one_run_and_one_without_is_joined_with_nobodys(s
     two.rows = [user("Good day."), *play.rows[1:5], one.rows[-2], user("And now?")]
     two.turn(lambda rows: [rows[0], *rows[2:]])
     assert "4417" not in sent_text(other), "the same words are no sign of the same person"
+
+
+@pytest.mark.parametrize("begins_alike", [False, True], ids=["same words", "same words and answer"])
+@pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
+def test_two_people_without_a_name_who_begin_and_go_on_alike_have_a_run_each(stack, begins_alike, is_cut):
+    made = stack(talking(), window=8_000)
+    greeting = [user("Good day."), {"role": "assistant", "content": "Hello! How can I help?"}]
+    polite = [
+        *[user("Thanks."), {"role": "assistant", "content": "You are welcome."}],
+        *[user("Very kind."), {"role": "assistant", "content": "With pleasure."}],
+        *[user("Really."), {"role": "assistant", "content": "Any time."}],
+    ]
+    ann, bob = Play(made, Chat()), Play(made, Chat())
+    secret = [user("My card ends with 4417."), {"role": "assistant", "content": "Noted."}]
+    ann.rows = [*greeting, *secret, *polite, user("And today?")]
+    ann.turn()
+    own = [user("How is the weather?"), {"role": "assistant", "content": "Sunny."}]
+    bob.rows = [*greeting[: 2 if begins_alike else 1], *(() if is_cut else own), *polite, user("And tomorrow?")]
+    if not begins_alike and not is_cut:
+        bob.rows.insert(1, {"role": "assistant", "content": "Good day to you."})
+    bob.turn()
+    texts = [" ".join(steps_of(made, run, branch=branch)) for run, branch in branches_of(made)]
+    assert any("4417" in text for text in texts) and any("tomorrow" in text for text in texts)
+    assert not any("4417" in text and "tomorrow" in text for text in texts)
 
 
 @CLIENTS

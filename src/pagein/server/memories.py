@@ -117,10 +117,10 @@ class ServerMemory(HostMemory):
         """True after ``close``."""
         return runtime_of(self).is_closed
 
-    def measure(self, request: RawRequest, start_row: int, place: int, *, is_cut: bool) -> Reach:
+    def measure(self, request: RawRequest, start_row: int, place: int, *, is_cut: bool, finds_tail: bool) -> Reach:
         """Compare a list with the run. Before ``start_row`` it is known to end behind the run's first ``place`` items.
 
-        Raises FormatError.
+        With ``finds_tail`` a list that has the newest items alone is the run's, too. Raises FormatError.
         """
         log = runtime_of(self).state.log
         start = len(_without_systems(log.fingerprints[: log.list_start]))
@@ -134,7 +134,7 @@ class ServerMemory(HostMemory):
             alignment = align(marks, chain[place:])
         reached = place + alignment.reached
         has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
-        if cut := _find_tail(marks, chain, alignment.at, reached):
+        if finds_tail and (cut := _find_tail(marks, chain, alignment.at, reached)):
             return replace(cut, shared=cut.shared + reached - start, has_answer=has_answer)
         is_respelled = reached == len(chain) - 1 and self._is_respelled(items[alignment.at :], reached)
         has_answer = has_answer or is_respelled

@@ -346,14 +346,15 @@ class Runs:
     ) -> tuple[Lineage | None, Reach]:
         """The candidate that shares most with a list, the newest of equals; None where none shares enough."""
         best: tuple[Lineage | None, Reach] = (None, NO_REACH)
+        # Two people may say the same, and be answered the same: where a list is cut, only a name or a call tells.
+        finds_tail = request.known_by != "content"
         for place, start_row in candidates:
             with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
-                is_longer = memory.length >= place.length
-                reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut) if is_longer else NO_REACH
-                # Two people may say the same, and be answered the same: where a list is cut, only a name or a call tells.
-                is_told = request.known_by == "name" or (reach.is_partial and request.known_by == "call")
-                is_known = reach.shared > 0 and (is_told or reach.has_answer)
-                if is_known and reach.rank >= best[1].rank:
+                if memory.length < place.length:
+                    continue
+                reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut, finds_tail=finds_tail)
+                is_known = reach.is_partial or reach.has_answer or request.known_by == "name"
+                if reach.shared > 0 and is_known and reach.rank >= best[1].rank:
                     best = (place.lineage, reach)
         return best
 
