@@ -262,7 +262,8 @@ def test_two_people_without_a_name_who_begin_and_go_on_alike_have_a_run_each(sta
         bob.rows.insert(1, {"role": "assistant", "content": "Good day to you."})
     bob.turn()
     texts = [" ".join(steps_of(made, run, branch=branch)) for run, branch in branches_of(made)]
-    assert any("4417" in text for text in texts) and any("tomorrow" in text for text in texts)
+    assert any("4417" in text for text in texts)
+    assert any("tomorrow" in text for text in texts)
     assert not any("4417" in text and "tomorrow" in text for text in texts)
 
 
