@@ -23,7 +23,7 @@ from pagein.tokens.counter import message_tokens
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
 
 CONTINUE = "Continue."
-EARLIER = "(What was said before this point is not part of this run.)"
+EARLIER = "(The conversation begins here.)"
 
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content", "reasoning", "reasoning_details"})
 """The kinds of opaque parts that hold a model's reasoning."""
