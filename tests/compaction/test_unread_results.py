@@ -1,5 +1,7 @@
 """Results that the model has not read yet: a compaction leaves them whole where they fit."""
 
+import pytest
+
 from pagein.backends.memory import InMemoryLog
 from pagein.events.entries import Compaction
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall, as_text
@@ -28,3 +30,18 @@ def test_a_result_that_was_not_read_yet_stays_whole_at_a_compaction():
 def test_a_result_that_has_no_space_is_abridged():
     _, shown = play_reads(4_000, [15, 15, 400, 15])
     assert shown == [True, True, False, True]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_result_above_a_third_of_the_budget_is_whole_where_the_view_has_space(calls):
+    outputs = [
+        f"part {part}\n" + f"line of part {part} that nobody read yet\n" * (200 // calls) for part in range(calls)
+    ]
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record(TaskStep("Mend the parser."))
+        memory.record(ActionStep(None, tuple(ToolCall(f"c{part}", "read", "{}") for part in range(calls))))
+        memory.record(*(Observation(f"c{part}", output) for part, output in enumerate(outputs)))
+        shown = [as_text(message.content or "") for message in memory.view().messages()]
+        assert all(output in shown for output in outputs)
+        memory.record(ActionStep("Read.", (ToolCall("d", "run", "{}"),), (Observation("d", "short"),)))
+        assert not any(isinstance(entry.body, Compaction) for entry in memory._runtime.log.read())

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from pagein.context.compaction.base import actions, newest_user_position
+from pagein.context.compaction.clips import content_tokens
 from pagein.context.salience.extract import Extract, select_lines
 from pagein.context.talk import is_speech, is_talk
 from pagein.context.view.body import is_permanent
@@ -24,6 +25,10 @@ FOLD_MIN_TOKENS = 40
 
 HEADER_TOKENS = 60
 """Tokens of a summary beside its lines."""
+
+NEWEST_FILL_SHARE, EXTRACT_MIN_SHARE, OWN_MIN_TOKENS = 0.95, 0.2, 256
+"""What the newest action's results may leave where they stay whole until they are read: the share of the limit that is
+filled at most, the share that an extract has at least, and the tokens of the action's own words. Decision 0049."""
 
 
 def legal_stop(view: View, stop: int) -> int:
@@ -135,6 +140,23 @@ def unprotected_tokens(view: View, start: int) -> int:
     """Return the tokens of the entries from ``start`` on that are not protected."""
     protected = protected_positions(view)
     return sum(entry.tokens for entry in view.run if entry.first >= start and not is_protected(entry, protected))
+
+
+def unread_tokens(view: View) -> int:
+    """Return the tokens of the newest action's results, not read yet, if they fit whole beside an extract; else 0."""
+    acted = actions(view)
+    if not acted:
+        return 0
+    newest = acted[-1]
+    results = sum(content_tokens(message.content or "", view.counter) for message in newest.messages[1:])
+    own = min(OWN_MIN_TOKENS, newest.tokens - results)
+    space = view.limit * NEWEST_FILL_SHARE - protected_tokens(view) - extract_reserve(view)
+    return results if results + own <= space else 0
+
+
+def extract_reserve(view: View) -> int:
+    """Return the tokens that an extract has at least beside results that stay whole."""
+    return HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
 
 
 def boundary(view: View, tokens: float) -> int:

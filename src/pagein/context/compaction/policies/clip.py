@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE, CheckedFields
-from pagein.context.compaction.base import Plan
+from pagein.context.compaction import episodes
+from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.clips import clip_results
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
@@ -15,23 +16,26 @@ from pagein.tokens import Budget
 
 @dataclass(frozen=True, slots=True)
 class Clip(CheckedFields):
-    """Clips each observation longer than ``share`` of the limit as it enters the view; the log has it whole."""
+    """Clips each observation longer than ``share`` of the limit once the view is above the high mark; the log has it whole.
+
+    The newest action's results, which the model has not read yet, stay whole where they fit.
+    """
 
     share: Annotated[float, POSITIVE_SHARE, "Share of the budget above which an observation is clipped."] = 0.34
     name: str = "clip"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan clips of the observations that are too long, or None."""
-        del budget
-        tokens = max(64, int(view.limit * self.share))
-        replacements = []
-        for entry in reversed(view.run):
-            if entry.tier in ("summary", "clip", "mask"):
-                break  # entries before it were checked when they were new
-            if entry.tokens > tokens:
-                stubs = tuple(clip_results(entry, tokens, view.counter))
-                if stubs:
-                    replacements.append(Replacement(entry.first, entry.last, stubs))
-        if not replacements:
+        if view.tokens <= view.limit * budget.high:
             return None
-        return Plan(tuple(reversed(replacements)), self.name, f"observations over {tokens} tokens")
+        tokens = max(64, int(view.limit * self.share))
+        acted = actions(view)
+        unread = acted[-1].first if acted and episodes.unread_tokens(view) else -1
+        replacements = [
+            Replacement(entry.first, entry.last, stubs)
+            for entry in view.run
+            if entry.tokens > tokens
+            and entry.first != unread
+            and (stubs := tuple(clip_results(entry, tokens, view.counter)))
+        ]
+        return make_plan(replacements, self.name, f"observations over {tokens} tokens")

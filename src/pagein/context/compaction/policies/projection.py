@@ -10,7 +10,7 @@ from typing import Annotated
 from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.compaction.clips import clip_entry, clip_own_words, content_tokens
+from pagein.context.compaction.clips import clip_entry, clip_own_words
 from pagein.context.view.body import preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
@@ -38,10 +38,6 @@ FILL_SHARE, FILL_TOKENS, MAX_FILL_SHARE = 0.45, 400, 0.8
 CLIP_MIN_TOKENS = 48
 """Tokens to which the newest action is clipped at least."""
 
-NEWEST_FILL_SHARE, EXTRACT_MIN_SHARE, OWN_MIN_TOKENS = 0.95, 0.2, 256
-"""What the newest action's results may leave where they stay whole until they are read: the share of the limit that is
-filled at most, the share that an extract has at least, and the tokens of the action's own words. Decision 0049."""
-
 LONG_TEXT_CHARS = 80
 """Characters above which a text of the newest action may be clipped."""
 
@@ -62,8 +58,7 @@ class Projection(CheckedFields):
             return None
         staying = episodes.protected_tokens(view)
         room = _room_at_low_mark(view, budget, staying)
-        reserve = episodes.HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
-        unread = _unread_tokens(view, reserve)
+        unread, reserve = episodes.unread_tokens(view), episodes.extract_reserve(view)
         clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE), unread)
         if clipped:
             view = preview(view, clipped)
@@ -93,25 +88,13 @@ def fill_share(limit: int) -> float:
     return min(MAX_FILL_SHARE, FILL_SHARE + FILL_TOKENS / limit)
 
 
-def _unread_tokens(view: View, reserve: int) -> int:
-    """Return the tokens of the newest action's results, not read yet, if they fit whole beside ``reserve``; else 0."""
-    acted = actions(view)
-    if not acted:
-        return 0
-    newest = acted[-1]
-    results = sum(content_tokens(message.content or "", view.counter) for message in newest.messages[1:])
-    own = min(OWN_MIN_TOKENS, newest.tokens - results)
-    space = view.limit * NEWEST_FILL_SHARE - episodes.protected_tokens(view) - reserve
-    return results if results + own <= space else 0
-
-
 def _clip_newest(view: View, tokens: int, unread: int) -> tuple[Replacement, ...]:
     """Clip the newest action to ``tokens`` if it costs more; only its own words if ``unread`` tokens of results stay whole."""
     acted = actions(view)
     if not acted:
         return ()
     newest, clip = acted[-1], clip_own_words if unread else clip_entry
-    allowed = max(tokens - unread, OWN_MIN_TOKENS if unread else CLIP_MIN_TOKENS)
+    allowed = max(tokens - unread, episodes.OWN_MIN_TOKENS if unread else CLIP_MIN_TOKENS)
     if newest.tokens <= unread + allowed:
         return ()
     clipped: tuple[Replacement, ...] = ()
