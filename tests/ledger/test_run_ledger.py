@@ -370,6 +370,11 @@ def test_a_selection_is_within_its_tokens_and_in_order(tokens):
         ("the party is a secret, lena mustn't know", "Party is secret, lena mustn't know."),
         ("We agreed on the red one, it's Tom who pays.", "We agreed on red one, it's Tom who pays."),
         ("No peanuts, he's allergic.", "No peanuts, he's allergic."),
+        ("Hm, on second thought indent with tabs.", "Indent with tabs."),
+        ("The figures come on the 12th, I give you my word.", "Figures come on 12th."),
+        ("The report can have 10 pages, they told me.", "Report can have 10 pages."),
+        ("Do exactly what she said.", "Do exactly what she said."),
+        ("The report goes to Ann, she said never to Bob.", "Report goes to Ann, she said never to Bob."),
         ("There will be 4 of us.", "There will be 4 of us."),
     ],
 )

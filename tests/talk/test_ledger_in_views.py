@@ -88,13 +88,13 @@ def test_in_little_room_the_heading_says_what_is_out_of_view_and_lines_have_bare
         "My flight is LH 123.",
         "The deadline is 4 May.",
     ]
-    with AgentMemory.open(":memory:", budget=72, page_in=0) as memory:
+    with AgentMemory.open(":memory:", budget=67, page_in=0) as memory:
         record(memory, [message for rule in rules for message in ({"role": "user", "content": rule}, *chatter(1))])
         record(memory, [{"role": "user", "content": "Go on."}])
         first = memory.to_messages()[0]["content"]
         head, *lines = first.splitlines()[1:-1]
-        assert head.startswith("Out of view: s0-")
-        assert head.endswith(". Steps that hold:")
+        assert head.startswith("Of s0-")
+        assert head.endswith(", these hold:")
         assert lines == [
             "0 Never share passwords.",
             "3 Always ask me before you pay for something.",

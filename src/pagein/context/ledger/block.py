@@ -93,15 +93,15 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     due = _find_due(view, ledger, lambda position: position not in shown)
     if not any(due):
         return view
-    notice = _notice_of(view)
+    hidden = _hidden_handles(view)
     run = tuple(
-        replace(entry, messages=(), tokens=0) if notice and _is_bare_notice(entry) else entry for entry in view.run
+        replace(entry, messages=(), tokens=0) if hidden and _is_bare_notice(entry) else entry for entry in view.run
     )
-    # The sizes, and the place of a notice, do not depend on what is free, so that the request stays the same while the run grows.
+    # The sizes, and the place of the notice, do not depend on what is free, so that the request stays the same while the run grows.
     sizes = ledger_sizes(view.limit)
     shorter = (size for size in HALVES if size < sizes[-1])
-    for size in (*sizes, *shorter, *((0,) if notice else ())):
-        entries = _say_notice(notice, _build_blocks(view, ledger, blocks, due, size), view)
+    for size in (*sizes, *shorter, *((0,) if hidden else ())):
+        entries = _say_notice(hidden, _build_blocks(view, ledger, blocks, due, size), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
         fits = tokens <= view.limit or not size
@@ -110,19 +110,26 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     return view
 
 
-def _notice_of(view: View) -> str:
-    """Return what a small ledger's heading says is out of view; "" in a larger one. A message costs as much as three lines."""
+def _hidden_handles(view: View) -> str:
+    """Return the handles that a small ledger's heading says are out of view; "" in a larger one: a message costs three lines."""
     handles = [entry.handle for entry in view.run if _is_bare_notice(entry)] if view.limit <= SMALL_TOKENS else []
-    return f"{NOTICE}{', '.join(handles)}." if handles else ""
+    return ", ".join(handles)
 
 
-def _say_notice(notice: str, blocks: tuple[ViewEntry, ...], view: View) -> tuple[ViewEntry, ...]:
-    """Let the ledger's block begin with the notice; it has nothing else where no statement fits."""
-    if not notice:
+def _say_notice(hidden: str, blocks: tuple[ViewEntry, ...], view: View) -> tuple[ViewEntry, ...]:
+    """Let the ledger's block begin with what is out of view; it has nothing else where no statement fits."""
+    if not hidden:
         return blocks
-    held = [entry.item.text for entry in blocks if isinstance(entry.item, ContextBlock) and entry.item.kind == "ledger"]
-    item = ContextBlock("ledger", " ".join((notice, *held)))
-    return (make_entry(item, NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY), *blocks[len(held) :])
+    texts = [
+        entry.item.text for entry in blocks if isinstance(entry.item, ContextBlock) and entry.item.kind == "ledger"
+    ]
+    text = "".join(texts)
+    if text.startswith(TERSE_HEAD):
+        text = f"Of {hidden}, these hold:{text.removeprefix(TERSE_HEAD)}"
+    else:
+        text = f"{NOTICE}{hidden}. {text}".rstrip()
+    entry = make_entry(ContextBlock("ledger", text), NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY)
+    return (entry, *blocks[len(texts) :])
 
 
 def _is_bare_notice(entry: ViewEntry) -> bool:

@@ -45,14 +45,16 @@ def select_lines(
 
     Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
     their tightest form; where room is left, they grow to the short form, the worthiest first. Items that no
-    pattern knew take what is left then, by worth, and the last grows all to the whole form.
+    pattern knew take what is left then, by worth, and the last grows all to the whole form. Terse lines are for
+    the least room: there these items come before anything grows.
     """
     candidates = [_forms(item, counter, is_terse) for item in items]
     candidates.sort(key=_rank)
     known = [candidate for candidate in candidates if not _may_wait(candidate.item)]
     likely = [candidate for candidate in candidates if _may_wait(candidate.item)]
     chosen, left = _take(known, tokens)
-    left = _grow(chosen, 1, left)
+    if not is_terse:
+        left = _grow(chosen, 1, left)
     guessed, unused = _take(likely, min(left, LIKELY_TOKENS))
     left -= min(left, LIKELY_TOKENS) - unused
     chosen += guessed

@@ -12,7 +12,7 @@ MIN_CORE_CHARS = 8
 """Characters below which a shortened form says too little; the longer form is used."""
 
 _OPENING = re.compile(
-    r"^(?:(?:hi|hey|hello|so|ok(?:ay)?|well|oh|ah|um+|yes|yeah|yep|right|alright|also|and|but|anyway|anyways|besides|plus|then|listen|look|honestly|frankly|obviously|of course|btw|fyi|please|pls|thanks|thank you|great|good|perfect|cool|nice|sure|sorry|actually|just|"
+    r"^(?:(?:hi|hey|hello|so|ok(?:ay)?|well|oh|ah|hm+|um+|on second thoughts?|come to think of it|yes|yeah|yep|right|alright|also|and|but|anyway|anyways|besides|plus|then|listen|look|honestly|frankly|obviously|of course|btw|fyi|please|pls|thanks|thank you|great|good|perfect|cool|nice|sure|sorry|actually|just|"
     r"by the way|for the record|for what it's worth|for context|for your information|just so (?:you know|we're clear|it's clear)|just to be (?:clear|safe)|to be (?:clear|honest|fair)|one (?:more|other|last) thing|another thing|(?:one |a )?(?:quick |small |little |important )*(?:note|reminder|heads[- ]up|thing|thing to (?:know|note|remember))|last thing|before i forget|while i(?:'m| am) at it|while we're at it|speaking of (?:which|that)|"
     r"in case (?:it helps|you wonder\w*|i forget)|i (?:think|guess|believe|mean|should (?:mention|add|say)|forgot to (?:say|mention|tell you)|just remembered|want to (?:mention|add|be clear)|need you to (?:know|remember)|'d like you to (?:know|remember))|(?:please )?(?:remember|keep in mind|bear in mind|note|be aware|don't forget|do not forget|know)|it(?:'s| is) (?:important|worth (?:noting|knowing)|crucial|essential)|important|as (?:i said|a reminder|mentioned|always|you know|we discussed)|like i said|i (?:already |just )?(?:said|told you|repeat)(?=:? (?:never|always|no|not|don't|do not|only|please)\b)|to business|you know(?=:)|team|guys|folks|everyone|everybody|(?:hi|hey|hello) there|again|in general|generally|basically|essentially|however|moreover|furthermore|additionally|finally|first of all|secondly|(?:first|second|third|next)(?=[,:])|after (?:talking|thinking|speaking|discussing)[^,]{0,60}|we talked (?:about it|it over)[^,]{0,30})"
     r"(?:[,:;!.\u2014-]+| that\b,?|(?=\s))\s*)+",
@@ -56,7 +56,7 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _EXTRA = re.compile(
-    r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+[.!?]*$",
+    r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too)|, (?:i give you my word|i promise|(?:trust|believe) me|(?:they|he|she) (?:told me|says?|said)))+[.!?]*$",
     re.IGNORECASE,
 )
 
