@@ -80,6 +80,15 @@ class RawRequest:
         rows = [old if row == old else deepcopy(row) for row, old in zip(self.rows, known, strict=False)]
         return RawRequest(self.form, rows, self.system, self.system_key, self.earlier)
 
+    def referenced_ids(self, start: int = 0) -> set[str]:
+        """The ids of the items that the messages from ``start`` on refer to."""
+        return {id for row in islice(self.rows, start, None) if (id := _referenced_id(row))}
+
+    def with_items(self, items: Mapping[str, Any]) -> RawRequest:
+        """A copy with these items in the place of the references to their ids."""
+        rows = [items.get(_referenced_id(row), row) for row in self.rows]
+        return RawRequest(self.form, rows, self.system, self.system_key)
+
     def list_hashes(self) -> list[tuple[int, bytes]]:
         """For each message that is no system prompt: its number, and the hash of the list up to it."""
         if self._list_hashes is None:
@@ -137,6 +146,12 @@ def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
         return row
     part = content[0]
     return {**row, "content": part["text"]} if part.keys() == {"type", "text"} and part["type"] == "text" else row
+
+
+def _referenced_id(row: Any) -> str:
+    """The id of the item that an item of the Responses API stands for; "" for any other message."""
+    id = row.get("id") if isinstance(row, dict) and row.get("type") == "item_reference" else None
+    return id if isinstance(id, str) else ""
 
 
 def is_system(row: Any) -> bool:

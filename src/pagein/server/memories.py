@@ -24,6 +24,7 @@ from pagein.memory.operations.client_lists import as_recorded
 from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import Chain, align, find_return
 from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
 from pagein.tokens import Budget, TokenCounter
@@ -126,7 +127,9 @@ class ServerMemory(HostMemory):
         start = len(_without_systems(log.fingerprints[: log.list_start]))
         place = place if start_row else start
         chain = _without_systems(log.fingerprints)
-        items: Sequence[Item] = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
+        has_references = bool(request.referenced_ids(start_row))
+        parsed = take_turn(self, parse_list, request, start_row, place) if has_references else request.parse(start_row)
+        items: Sequence[Item] = [item for item in parsed if not isinstance(item, SystemPromptStep)]
         marks = [fingerprint(item) for item in items]
         alignment = align(marks, chain[place:])
         if start <= place and alignment.at < len(items) and place + alignment.reached < len(chain):

@@ -26,6 +26,7 @@ from pagein.memory.operations import lineage
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
+from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.relist import (
     MAX_TAKEN_BACK,
     Relisted,
@@ -97,7 +98,7 @@ def select_new(
     request, is_first = transcript.request, not run.log.fingerprints
     reader = _ListReader(request, run, whole, may_relist)
     if whole is False or is_first:
-        items = (*request.parse_system(), *request.parse())
+        items = (*request.parse_system(), *(yield from parse_list(run, request)))
         return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
     return (yield from reader.select())
 
@@ -153,10 +154,10 @@ class _ListReader:
         if known is not None:
             count, earlier = known
             start = self.hashes[count - 1][0] + 1
-            items = (*added, *self.request.parse(start))
+            items = (*added, *(yield from parse_list(self.run, self.request, start, earlier.place)))
             selection = yield from self._select_behind(earlier, without_systems(items))
         if selection is None:
-            start, items = 0, self.request.parse()
+            start, items = 0, (yield from parse_list(self.run, self.request))
             listed, marks = yield from self._as_recorded(without_systems(items))
             selection = (yield from self._find_relisting(listed, marks, 0)) or self._select_by_content(listed, marks)
         if selection.relisting is not None:
@@ -234,7 +235,8 @@ class _ListReader:
 
     def _content_reach(self) -> Flow[int]:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        _, marks = yield from self._as_recorded(without_systems(self.request.parse()))
+        items = yield from parse_list(self.run, self.request)
+        _, marks = yield from self._as_recorded(without_systems(items))
         return lineage.align(marks, self.chain.marks(), self.chain.skippable()).reached
 
     # By content

@@ -206,6 +206,9 @@ def _chunk_events(model: str, number: int, answer: Answer, reading: Reading, *, 
 
 def _output_items(number: int, answer: Answer) -> list[Json]:
     items: list[Json] = []
+    if answer.thinking:
+        thought = {"type": "summary_text", "text": answer.thinking}
+        items.append({"id": f"rs_{number:06}", "type": "reasoning", "summary": [thought]})
     if answer.text or not answer.calls:
         part = {"type": "output_text", "text": answer.text or ".", "annotations": [], "logprobs": []}
         item = {"id": f"msg_{number:06}", "type": "message", "role": "assistant", "status": "completed"}
@@ -248,7 +251,16 @@ def _response_events(model: str, number: int, answer: Answer, reading: Reading) 
 
 def _item_events(index: int, item: Json) -> Iterator[Json]:
     place = {"output_index": index, "item_id": item["id"]}
-    if item["type"] == "message":
+    if item["type"] == "reasoning":
+        text, at = item["summary"][0]["text"], {**place, "summary_index": 0}
+        part = {"type": "summary_text", "text": text}
+        yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "summary": []}}
+        yield {"type": "response.reasoning_summary_part.added", **at, "part": {**part, "text": ""}}
+        for piece in _pieces(text):
+            yield {"type": "response.reasoning_summary_text.delta", **at, "delta": piece}
+        yield {"type": "response.reasoning_summary_text.done", **at, "text": text}
+        yield {"type": "response.reasoning_summary_part.done", **at, "part": part}
+    elif item["type"] == "message":
         part = item["content"][0]
         at = {**place, "content_index": 0}
         empty = {**item, "content": [], "status": "in_progress"}
