@@ -92,8 +92,8 @@ class Conflict(LogError):
     def __init__(self, expected: int, head: int) -> None:
         self.expected, self.head = expected, head
         super().__init__(
-            f"the log's head is {head}, this writer expected {expected}: another writer was first. "
-            "Nothing of this call was written. A memory has folded in what the other recorded: look, and call again."
+            f"the log's head is {head}, this writer expected {expected}: another writer was first. Nothing of this "
+            "call was written. A memory now has what the other recorded: look at it, and call again."
         )
 
 
@@ -142,9 +142,9 @@ class LogClosed(LogError):
 class UnknownHandle(PageinError):
     """No entry of this log has the handle."""
 
-    def __init__(self, handle: str, head: int, what: str = "handle") -> None:
+    def __init__(self, handle: str, head: int, cure: str = "handles look like s12, s12.1 or s3-18") -> None:
         self.handle = handle
-        super().__init__(f"no {what} {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18")
+        super().__init__(f"no handle {handle!r} in this log of {head} entries; {cure}")
 
 
 class UnknownRequest(PageinError):
@@ -167,7 +167,7 @@ class UnknownCheckpoint(PageinError):
     def __init__(self, name: str, existing: Sequence[str]) -> None:
         self.name, self.existing = name, tuple(existing)
         names = ", ".join(map(repr, self.existing[-8:])) or "none"
-        super().__init__(f"no checkpoint {name!r} in this run; there are {names}")
+        super().__init__(f"no checkpoint {name!r} and no such handle in this run; the checkpoints are {names}")
 
 
 class UnknownBranch(PageinError):

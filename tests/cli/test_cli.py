@@ -159,7 +159,7 @@ def test_log_of_several_sessions_lists_them(run, db):
     assert run("log", db, "--session", "two")[1].startswith("s0 ")
     code, _, err = run("view", db, "--budget", 2000)
     assert code == 1
-    assert "say which session" in err
+    assert "2 sessions, choose one with --session: 'one', 'two'" in err
     assert is_one_line(err)
     assert run("verify", db)[1].count("ok") == 2
 
@@ -274,7 +274,7 @@ def test_a_benchmark_of_the_repository_is_told_with_its_command(run):
         (["bench", "faults", "--budget", "5"], "at least one file"),
         (["bench", "faults", "{runs}", "--budget", "0"], "must be 1 token"),
         (["bench", "faults", "{runs}", "--budget", "5", "--limit-runs", "0"], "--limit-runs"),
-        (["log", "{dir}/none.db"], "no log"),
+        (["log", "{dir}/none.db"], "no such file"),
         *(
             (words, "is a folder")
             for words in (
@@ -333,7 +333,9 @@ def test_no_facts_says_which_users_have_some(run, tmp_path):
     assert run("facts", "add", db, "Prefers pytest", "--user", "alice")[0] == 0
     empty = run("facts", "list", db)[1]
     assert "facts of the user alice: --user NAME" in " ".join(empty.split())
-    assert "1 fact " in run("facts", "list", db, "--user", "alice")[1]
+    assert run("facts", "list", db, "--user", "alice")[1].startswith("1 fact\n")
+    assert run("facts", "list", db, "--user", "alice", "--category", "goal")[1] == "No facts.\n"
+    assert run("facts", "list", db, "--category", "food")[0] == 1
     assert "facts of" not in run("facts", "list", db, "--tenant", "other")[1]
 
 
@@ -343,7 +345,7 @@ def test_log_and_view_take_a_user(run, db, monkeypatch):
     assert run("log", db, "--user", "alice")[1].split() == ["s0", "stated", "constraint:", "Deploys", "on", "Friday"]
     code, _, err = run("log", db, "--user", "bob")
     assert code == 1
-    assert "there are some of ['alice']" in err
+    assert "There are facts of the user alice: --user NAME." in err
     assert "Deploys on Friday" not in run("view", db, "--budget", 4000, "--messages")[1]
     assert "Deploys on Friday" in run("view", db, "--budget", 4000, "--messages", "--user", "alice")[1]
     monkeypatch.setenv("PAGEIN_USER", "alice")

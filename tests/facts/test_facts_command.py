@@ -54,7 +54,7 @@ def test_a_fact_goes_its_way(run, db, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("list", "{db}x"), "no log here"), (("add", "{db}", " "), "empty"), (("add", "{db}", "x y", "--confidence", "7"), "0 to 1"),
+        (("list", "{db}x"), "no such file"), (("add", "{db}", " "), "empty"), (("add", "{db}", "x y", "--confidence", "7"), "0 to 1"),
         (("remove", "{db}", "fu99", "--user", "alice"), "fu99"), (("correct", "{db}", "nonsense", "x y"), "nonsense"),
         (("import", "{db}", "{db}"), ""), (("import", "{db}", "nowhere.json"), "nowhere.json"), (("add", "{db}", "x y", "--scope", "user"), "user"),
         (("list", "{db}", "--scope", "planet"), "planet"),

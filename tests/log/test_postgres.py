@@ -275,7 +275,7 @@ def test_a_writer_in_mid_append_is_waited_for_no_longer_than_the_timeout(opened)
 
 
 def test_a_read_only_log_reads_and_writes_nothing(opened):
-    with pytest.raises(LogUnreadable, match="no log here"):
+    with pytest.raises(LogUnreadable, match="no store of pagein"):
         opened(readonly=True)
     log = opened()
     log.append([Pin("a")], after=0, at=NOON)

@@ -371,7 +371,7 @@ def test_a_folder_or_a_missing_folder_is_refused(path):
     with pytest.raises(LogUnwritable, match=r"there is no folder .*none; create it first"):
         SQLiteLog(path.parent / "none" / "run.db")
     for missing in (path, path.parent / "none" / "run.db"):
-        with pytest.raises(LogUnreadable, match="no log here"):
+        with pytest.raises(LogUnreadable, match="there is no such file; check the path"):
             SQLiteLog(missing, readonly=True)
     with pytest.raises(LogUnreadable):
         SQLiteLog("a\0b")

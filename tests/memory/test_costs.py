@@ -303,7 +303,7 @@ def test_pagein_cost(tmp_path, capsys, clock):
     assert main(["cost", str(path)]) == 0
     out = capsys.readouterr().out
     assert str(expected) in out
-    assert "compaction s1" in out
+    assert "compaction   s1" in out
     assert main(["cost", str(path), "--prices", "none", "--json"]) == 0
     uncached = json.loads(capsys.readouterr().out)
     assert (uncached["cached"], uncached["price"]) == (0, expected.tokens)

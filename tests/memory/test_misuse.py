@@ -7,7 +7,7 @@ import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory, Budget, TaskStep, Usage
 from pagein.errors import BudgetError, ConfigurationError, LogClosed, LogUnwritable, ProtocolError, UnknownHandle
-from pagein.events.steps import ActionStep
+from pagein.events.steps import ActionStep, Image, Observation, Text, ToolCall
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,26 @@ def test_what_is_no_step_is_not_recorded(memory, log, item, cure):
     assert log.head() == 0
 
 
+@pytest.mark.parametrize(
+    ("items", "cure"),
+    [
+        ([TaskStep(None)], "content is text"),
+        ([TaskStep((Text("x"), Image("screen.png", "image/png")))], "read the file first"),
+        ([ActionStep("x", (ToolCall("a", "f"),), (Observation("a", "y", "failed"),))], '"ok", "error" or "unknown"'),
+        ([ActionStep("x", (ToolCall("a", "f"),)), Observation("a", "y", "failed")], '"ok", "error" or "unknown"'),
+    ],
+)
+def test_what_no_step_may_have_is_said_in_words_of_ours(memory, log, items, cure):
+    with pytest.raises(ProtocolError, match=cure):
+        memory.record(*items)
+    assert log.head() == 0
+
+
 @pytest.mark.parametrize("budget", ["8000", 2.5, math.nan, True, [8000]])
 def test_a_budget_is_a_whole_number(tmp_path, budget):
     with pytest.raises(BudgetError):
         Budget(budget)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetError, match="budget is a whole number of tokens"):
         AgentMemory.open(str(tmp_path / "run.db"), budget=budget)
     assert not list(tmp_path.iterdir())
 
@@ -47,6 +62,9 @@ def test_the_shares_of_a_budget_are_numbers(share):
         ({"read_only": True}, "did you mean 'readonly'"),
         ({"timeout": "5"}, "timeout"),
         ({"synchronous": 1}, "synchronous"),
+        ({"user": 12}, "user is a name"),
+        ({"user": ""}, "user is a name"),
+        ({"project": lambda config: "shop"}, "project is a name"),
     ],
 )
 @pytest.mark.parametrize("kind", [AgentMemory, AsyncAgentMemory])
@@ -54,6 +72,12 @@ def test_a_bad_option_is_named_and_leaves_no_file_behind(tmp_path, kind, options
     with pytest.raises(ConfigurationError, match=message):
         kind.open(str(tmp_path / "run.db"), **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("source", ["run.db", None])
+def test_a_path_in_place_of_a_log_names_the_way_to_open_it(source):
+    with pytest.raises(ConfigurationError, match=r"AgentMemory\.open"):
+        AgentMemory(source, budget=8_000)
 
 
 @pytest.mark.parametrize("url", [None, 5, b"run.db"])

@@ -35,7 +35,11 @@ class Store(LogStore, Protocol):
 
 
 def stored_log(log: Log) -> StoredLog:
-    """The log itself where it is a StoredLog, else the log in a ``BareLog``."""
+    """The log itself where it is a StoredLog, else the log in a ``BareLog``. Raises ConfigurationError for what is no log."""
+    if not hasattr(log, "read"):
+        raise ConfigurationError(
+            f"a memory is made of a log, not of {log!r}: AgentMemory.open(...) opens a path or an address"
+        )
     return log if isinstance(log, StoredLog) else BareLog(log)
 
 

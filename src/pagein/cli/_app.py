@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from pagein._common.version import __version__
 from pagein.cli import _output
@@ -43,9 +44,7 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
             code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        words = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-        message = f"More words than the command takes: {' '.join(map(repr, words))}." if words else str(error)
-        _output.print_error(f"{message} Try --help.")
+        _output.print_error(f"{_usage_message(app, error)} Try --help.")
         return USAGE
     except PageinError as error:
         _output.print_error(str(error))
@@ -54,13 +53,28 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):
             _output.silence_stdout()
             return PIPE_CLOSED
-        _output.print_error(str(error))
+        _output.print_error(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as error:  # rich exits so where the pipe was closed
-        return error.code if isinstance(error.code, int) else FAILED
+    except SystemExit:  # the console that prints the help exits so where the pipe was closed
+        _output.silence_stdout()
+        return PIPE_CLOSED
     return code if isinstance(code, int) else 0
+
+
+def _usage_message(app: App, error: CycloptsError) -> str:
+    """What is wrong with the words of a command line, with an example of the command where one is missing."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"More words than the command takes: {' '.join(map(repr, error.unused_tokens or ()))}."
+    if not isinstance(error, MissingArgumentError) or error.argument is None or not error.command_chain:
+        return str(error)
+    command = app
+    for name in error.command_chain:
+        command = command[name]
+    example = re.search(r"For example:\s+(\S.*)", command.help)
+    words = f"{' '.join(error.command_chain)} needs {'a value for ' * error.argument.name.startswith('--')}{error.argument.name}."
+    return f"{words} For example: {example[1]}." if example else words
 
 
 def new_app(name: str, help: str) -> App:

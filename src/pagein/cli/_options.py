@@ -19,7 +19,9 @@ PageIn = Annotated[
     float, Parameter(help="Share of the budget for steps that are inserted again automatically. 0: off.")
 ]
 ModelName = Annotated[str | None, Parameter(help="Count tokens for this model. Default: o200k_base.")]
-SessionName = Annotated[str | None, Parameter(help="Session to use. May be omitted if the store has only one.")]
+SessionName = Annotated[
+    str | None, Parameter(help="Session to use. Default: the configuration's, or the only one there is.")
+]
 SummarizerName = Annotated[
     str | None,
     Parameter(

@@ -6,15 +6,18 @@ turn the order in which text is read. They are removed, in a pipe too, as its en
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 from typing import Any, Protocol
 
 from rich.box import SIMPLE, SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -25,12 +28,37 @@ _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *_BIDI))
 """Control characters of a terminal, without tab and newline, and those that turn the order in which text is read."""
 
 
+WRAPPED = 24
+"""Columns of a terminal that a text which wraps has at least."""
+
+
 class _PlainConsole(Console):
     """A console that prints no control character of a text, wherever it stands."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich renders it, without control characters."""
         return super().render_str(strip_control(text), **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich prints it. A table has its title in full. Where it does not fit, each row is text: no name or number is cut."""
+        if not (len(objects) == 1 and isinstance(objects[0], Table)):
+            super().print(*objects, **options)
+            return
+        (table,) = objects
+        title, table.title = table.title, None
+        if title:
+            super().print(Text(str(title), "bold"), soft_wrap=True)
+        if _least_width(table) <= self.width:
+            super().print(table)
+        else:
+            lines = (
+                fill(line, self.width, subsequent_indent="  ", break_on_hyphens=False) for line in _as_lines(table)
+            )
+            super().print(Text("\n".join(lines) + "\n"), soft_wrap=True)
+
+    def on_broken_pipe(self) -> None:
+        """Let the command end as where another line met the closed pipe; rich ends it with exit code 1."""
+        raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -54,7 +82,7 @@ def print_text(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as ASCII JSON, which survives every pipe."""
-    print_text(json.dumps(value, indent=2))
+    print_text(json.dumps(value, indent=2, default=_bytes_as_text))
 
 
 def print_json_line(value: Any) -> None:
@@ -100,19 +128,18 @@ def silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def new_table(title: str, *columns: str, text_columns: int = 1) -> Table:
+def new_table(title: str, *columns: str, text_columns: int = 1, wraps: Sequence[str] = ()) -> Table:
     """An empty table; the first ``text_columns`` columns have text, the others numbers.
 
-    Of several text columns the last one wraps first, so that names in the others stay whole where the terminal allows.
+    The columns of ``wraps`` wrap, by default the last one with text. Names and numbers in the others stay whole.
     """
+    wraps = wraps or columns[text_columns - 1 : text_columns]
     table = Table(
         title=strip_control(title), title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD
     )
     for index, name in enumerate(columns):
-        is_text = index < text_columns
-        is_name = is_text and index < text_columns - 1
         table.add_column(
-            name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis", no_wrap=is_name
+            name, justify="left" if index < text_columns else "right", overflow="fold", no_wrap=name not in wraps
         )
     return table
 
@@ -130,6 +157,24 @@ def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
     for name, value in pairs:
         add_row(table, name, value)
     return table
+
+
+def _least_width(table: Table) -> int:
+    """The width at which every name and number of a table is whole, and what wraps has words on its lines."""
+    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
+    widths = [max(map(cell_len, texts)) for texts in cells]
+    least = [
+        width if column.no_wrap else min(width, WRAPPED) for width, column in zip(widths, table.columns, strict=True)
+    ]
+    return sum(width + 2 for width in least) + len(least) + 1
+
+
+def _as_lines(table: Table) -> Iterator[str]:
+    """Each row of a table as text: each cell that is not empty, with the name of its column."""
+    heads = [str(column.header) for column in table.columns]
+    for row in zip(*(map(str, column.cells) for column in table.columns), strict=True):
+        cells = (f"{head} {cell}".strip() for head, cell in zip(heads, row, strict=True) if cell)
+        yield ("; " if table.show_header else ": ").join(cells)
 
 
 class Advance(Protocol):
@@ -194,4 +239,9 @@ def format_short(value: int) -> str:
 
 def compact_json(value: Any) -> str:
     """Format a value as JSON on one line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_bytes_as_text)
+
+
+def _bytes_as_text(value: Any) -> str:
+    """The base64 of bytes, which requests of Gemini and Bedrock have, as JSON has none. Raises TypeError for other values."""
+    return base64.b64encode(value).decode()

@@ -15,8 +15,9 @@ from pagein.log.base import StoredLog
 
 _STORE = "SQLite file of a memory, or its address: postgresql://..."
 StoreAddress = Annotated[str, Parameter(help=_STORE)]
+OTHER_TENANT = "Another tenant may have some: --tenant NAME."
+"""Where else to look. The tenants of a store are not listed: no tenant sees another."""
 ReadonlyStoreAddress = Annotated[str, Parameter(help=f"{_STORE} The command never writes to it.")]
-TenantName = Annotated[str, Parameter(help="Tenant of the session, in a shared store.")]
 
 
 def display_name(db: str) -> str:
@@ -42,7 +43,8 @@ def list_sessions(db: str, tenant: str = "", *, is_left_out: Callable[[str], boo
     with open_stored_log(db, tenant=tenant) as log:
         names = tuple(name for name in log.store.sessions() if not is_left_out(name))
     if not names:
-        raise ConfigurationError(f"{display_name(db)}: nothing is recorded there")
+        of_tenant = f" for the tenant {tenant!r}" if tenant else ""
+        raise ConfigurationError(f"{display_name(db)}: nothing is recorded there{of_tenant}. {OTHER_TENANT}")
     return names
 
 
@@ -56,8 +58,19 @@ def choose_session(db: str, names: Sequence[str], session: str | None) -> str:
     if session is None and len(names) == 1:
         return names[0]
     some_names = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    store = display_name(db)
     if session is None:
-        raise ConfigurationError(f"{display_name(db)}: say which session with --session: {some_names}")
+        raise ConfigurationError(f"{store} has {len(names):,} sessions, choose one with --session: {some_names}")
     if session not in names and not is_reserved(session):
-        raise ConfigurationError(f"{display_name(db)}: no session {session!r}; there are {some_names}")
+        raise ConfigurationError(f"{store}: no session {session!r}; there are {some_names}. {OTHER_TENANT}")
     return session
+
+
+def users_hint(users: Sequence[str]) -> str:
+    """Say which users have facts; "" where none has.
+
+    >>> users_hint(["alice", "bob"])
+    'There are facts of the users alice, bob: --user NAME.'
+    """
+    names = ", ".join(users[:8]) + (f" and {len(users) - 8} more" if len(users) > 8 else "")
+    return f"There are facts of {'the user' if len(users) == 1 else 'the users'} {names}: --user NAME." if users else ""

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from pagein.backends.open import open_store
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_tenant
+from pagein.cli._settings import ConfiguredTenant, resolve_session
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Compaction
@@ -46,7 +46,7 @@ def checkpoint(
 
       pagein checkpoint run.db "tests pass"
     """
-    tenant = resolve_tenant(tenant)
+    session, tenant = resolve_session(None, session, tenant)
     with open_memory(db, session, tenant) as memory:
         handle = memory.checkpoint(name)
         info = memory.checkpoints()[-1]
@@ -82,7 +82,7 @@ def resume(
       pagein resume run.db --fresh
       pagein resume run.db --look --json
     """
-    tenant = resolve_tenant(tenant)
+    session, tenant = resolve_session(None, session, tenant)
     if look and fresh:
         raise ConfigurationError("--look writes nothing and --fresh writes: use one of them")
     with open_memory(db, session, tenant, readonly=look, budget=budget) as memory:

@@ -51,7 +51,9 @@ def config(
             }
         )
         return 0
-    table = _output.new_table(f"Read from {settings.file or 'no file'}", "key", "value", "from", text_columns=3)
+    table = _output.new_table(
+        f"Read from {settings.file or 'no file'}", "key", "value", "from", text_columns=3, wraps=("value",)
+    )
     for name, value, source in rows:
         _output.add_row(table, name, format_value(value), source)
     _output.console().print(table)

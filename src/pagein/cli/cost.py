@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfigFile, option_or_setting, resolve_session
+from pagein.cli._settings import ConfigFile, ConfiguredTenant, option_or_setting, resolve_session
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.context.costs import RunCost
 from pagein.memory.agent_memory import AgentMemory
@@ -22,7 +22,7 @@ def cost(
     /,
     *,
     session: SessionName = None,
-    tenant: Annotated[str | None, Parameter(help="Tenant of the session, in a shared store.")] = None,
+    tenant: ConfiguredTenant = None,
     prices: Annotated[
         str | None, Parameter(help=f"Prices of the provider: {', '.join(PRICES)}. Default: the configuration's.")
     ] = None,
@@ -69,9 +69,10 @@ def _print_cost(result: RunCost) -> None:
         _output.print_text("No request of this run is known.")
         return
     _output.print_text(str(result))
-    columns = ("request", "tokens", "again", "cost", "saved", "net")
-    table = _output.new_table("compactions and page-ins; again: written to the cache again", "what", *columns)
+    title = "compactions and page-ins; at: where the request changed; again: tokens sent again uncached"
+    columns = ("what", "at", "request", "tokens", "again", "cost", "saved", "net")
+    table = _output.new_table(title, *columns, text_columns=2)
     for line in result.lines:
         counts = (line.request, line.tokens, line.rewritten, round(line.cost), round(line.saved), round(line.net))
-        _output.add_row(table, f"{line.kind} {line.handle}", *map(_output.format_count, counts))
+        _output.add_row(table, line.kind, line.handle, *map(_output.format_count, counts))
     _output.console().print(table if result.lines else "Nothing left the view yet.")

@@ -11,7 +11,8 @@ from cyclopts import Parameter
 
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli._settings import ConfiguredTenant, resolve_session, resolve_tenant
+from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.memory.erasure import Erasure
 
@@ -38,7 +39,7 @@ def erase(
     user: Annotated[
         str | None, Parameter(help="Erase every fact of this user; with handles: the user whose facts they name.")
     ] = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     reason: Reason = "",
     traceless: Traceless = False,
     yes: Yes = False,
@@ -49,7 +50,7 @@ def erase(
     pagein erases the entries of the record, their part of the search index, the
     facts that came only from them, and their repetitions in summaries, checkpoints
     and results of recall. docs/erasing.md lists what stays. Erase backups and
-    exports yourself. Exit code 1 if nothing was erased.
+    exports yourself. Exit code 1 if you did not confirm.
 
     For example:
 
@@ -59,6 +60,7 @@ def erase(
     """
     if sum((bool(handles), whole, user is not None and not handles)) != 1:
         raise ConfigurationError("give handles, or --whole, or --user alone")
+    session, tenant = resolve_session(None, session, tenant)
     if handles or whole:
         session = _stores.find_session(db, session, tenant)
     what = " ".join(handles) or (f"the session {session!r}" if whole else f"the facts of {user!r}")
@@ -76,7 +78,7 @@ def retain(
     /,
     *,
     older_than: Annotated[str, Parameter(help="Age since the last entry, such as 90d, 12h, 8w or 1y.")],
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     reason: Reason = "too old",
     traceless: Traceless = False,
     dry_run: Annotated[bool, Parameter(help="List the sessions only; erase nothing.", show_default=False)] = False,
@@ -86,7 +88,7 @@ def retain(
     """Erase every session whose last entry is older than --older-than, and free its disk space.
 
     Facts stay, because they belong to their owner: erase them with pagein erase
-    --user. Exit code 1 if nothing was erased.
+    --user. Exit code 1 if you did not confirm.
 
     For example:
 
@@ -95,7 +97,7 @@ def retain(
     """
     from pagein.memory.erasure.sessions import retain as retain_sessions  # noqa: PLC0415 - loads the search
 
-    age = _parse_age(older_than)
+    age, tenant = _parse_age(older_than), resolve_tenant(tenant)
     _stores.list_sessions(db, tenant)
     retention = retain_sessions(db, age, dry_run=True, tenant=tenant)
     if retention.sessions and not dry_run:

@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from pagein.backends.open import is_postgres, open_store
-from pagein.cli import _output
+from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson
 from pagein.cli._settings import option_or_setting
 from pagein.cli._stores import StoreAddress
@@ -71,7 +71,8 @@ def list_facts(
     """
     with _open_facts(db, user, session, project, tenant) as facts:
         matches = facts.list(scope=scope, category=category, all=all)  # type: ignore[arg-type]
-    _print_facts(matches, json=json, title=_output.count_of(len(matches), "fact"), db=db, tenant=tenant)
+    title = _output.count_of(len(matches), "fact")
+    _print_facts(matches, json=json, title=title, elsewhere=lambda: _other_users(db, user, tenant))
     return 0
 
 
@@ -97,7 +98,7 @@ def search(
     for match in matches:
         fact = match.fact
         _output.add_row(table, fact.id, fact.category, fact.content, _output.format_share(match.score))
-    _output.console().print(table if matches else f"No facts match.{_other_users(db, tenant)}")
+    _output.console().print(table if matches else f"No facts match.{_other_users(db, user, tenant)}")
     return 0
 
 
@@ -170,12 +171,19 @@ def history(
         _output.print_json([asdict(change) for change in changes])
         return 0
     table = _output.new_table(
-        _output.count_of(len(changes), "change"), "id", "what", "by", "content", "reason", text_columns=5
+        _output.count_of(len(changes), "change"),
+        "id",
+        "what",
+        "by",
+        "content",
+        "reason",
+        text_columns=5,
+        wraps=("content", "reason"),
     )
     for change in changes:
         fact = change.fact
         _output.add_row(table, fact.id, change.what, change.by or change.author, fact.content, change.reason)
-    _output.console().print(table)
+    _output.console().print(table if changes else f"No changes.{_other_users(db, user, tenant)}")
     return 0
 
 
@@ -247,24 +255,23 @@ def _open_facts(
         yield facts
 
 
-def _other_users(db: str, tenant: str | None) -> str:
-    """Say which users of the tenant have facts, and that other tenants may; for where none were found."""
-    hint = " Another tenant may have some: --tenant NAME."
+def _other_users(db: str, user: str | None, tenant: str | None) -> str:
+    """Say where else facts may be, for where none were found: under the users that have some, or another tenant."""
     if not is_postgres(db) and not Path(db).exists():
         return ""
-    store = open_store(db, tenant=option_or_setting(load(), "tenant", tenant), readonly=True)
-    users = sorted(users_with_facts(store.sessions()))
-    if not users:
-        return hint
-    names = ", ".join(users[:8]) + (f" and {len(users) - 8} more" if len(users) > 8 else "")
-    return f" There are facts of {'the user' if len(users) == 1 else 'the users'} {names}: --user NAME.{hint}"
+    config = load()
+    store = open_store(db, tenant=option_or_setting(config, "tenant", tenant), readonly=True)
+    users = users_with_facts(store.sessions())
+    if option_or_setting(config, "user", user) in users:
+        return ""
+    return f" {_stores.users_hint(sorted(users))} {_stores.OTHER_TENANT}".replace("  ", " ")
 
 
-def _print_facts(facts: Sequence[Fact], *, json: bool, title: str, db: str = "", tenant: str | None = None) -> None:
+def _print_facts(facts: Sequence[Fact], *, json: bool, title: str, elsewhere: Callable[[], str] = str) -> None:
     if json:
         _output.print_json([asdict(fact) for fact in facts])
         return
     table = _output.new_table(title, "id", "scope", "category", "content", "confidence", text_columns=4)
     for fact in facts:
         _output.add_row(table, fact.id, fact.scope, fact.category, fact.content, f"{fact.confidence:.2f}")
-    _output.console().print(table if facts else f"No facts.{_other_users(db, tenant) if db else ''}")
+    _output.console().print(table if facts else f"No facts.{elsewhere()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -74,7 +75,7 @@ def log(
       pagein log run.db --user alice
       pagein log postgresql://localhost/agents --tenant acme
     """
-    tenant = _settings.resolve_tenant(tenant)
+    session, tenant = _settings.resolve_session(None, session, tenant)
     names = _stores.list_sessions(db, tenant)
     if user is not None:
         session = _facts_session(db, tenant, user)
@@ -83,7 +84,7 @@ def log(
     if graph:
         return checkpoint.print_graph(db, _stores.choose_session(db, names, session), tenant, json=json)
     with _stores.open_stored_log(db, _stores.choose_session(db, names, session), tenant) as record:
-        entries = _newest_entries(record, limit, parse_time("--since", since))
+        entries = tuple(_newest_entries(record, limit, parse_time("--since", since)))
         if json:
             _output.print_json([_entry_as_dict(entry) for entry in entries])
             return 0
@@ -91,6 +92,8 @@ def log(
         for entry in entries:
             line = f"{step_handle(entry.position):<6} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
             _output.print_text(line if len(line) <= width else f"{line[: width - 1]}…")
+        if not entries:
+            _output.print_text(f"No entries since {since}.")
     return 0
 
 
@@ -98,7 +101,9 @@ def _facts_session(db: str, tenant: str, user: str) -> str:
     """The session with the facts of a user. Raises ConfigurationError where there are none, and names those there are."""
     users = sorted(users_with_facts(_stores.list_sessions(db, tenant, is_left_out=lambda _: False)))
     if user not in users:
-        raise ConfigurationError(f"{_stores.display_name(db)}: no facts of the user {user!r}, there are some of {users[:8] or 'nobody'}")  # fmt: skip
+        raise ConfigurationError(
+            f"{_stores.display_name(db)}: no facts of the user {user!r}. {_stores.users_hint(users)} {_stores.OTHER_TENANT}"
+        )
     return Owners("", user=user).log_name("user")
 
 
@@ -150,6 +155,8 @@ def view(
     if budget is None:
         sent = _find_sent_request(db, session, tenant, request)
         if sent is not None:
+            given = {"--user": user, "--policy": policy, "--format": format, "--model": model}
+            _refuse_view_options([name for name, option in given.items() if option is not None])
             return _print_sent_request(sent, messages=messages, json=json)
     settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     with AgentMemory.open(
@@ -161,6 +168,14 @@ def view(
         report = memory.report()
     _print_view(report, rendered, messages=messages, json=json)
     return 0
+
+
+def _refuse_view_options(given: Sequence[str]) -> None:
+    """Raise ConfigurationError for options of a view that would be made now, beside a request that was sent."""
+    if given:
+        raise ConfigurationError(
+            f"{', '.join(given)} changes no request that was sent: add --budget to see the view that the run would have now"
+        )
 
 
 def _find_sent_request(db: str, session: str | None, tenant: str, number: int | None) -> RenderedRequest | None:
@@ -214,7 +229,7 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
-    tenant = _settings.resolve_tenant(tenant)
+    session, tenant = _settings.resolve_session(None, session, tenant)
     name = _stores.find_session(db, session, tenant)
     with AgentMemory.open(db, session=name, tenant=tenant, readonly=True) as memory:
         original = memory.expand(handle)
@@ -395,33 +410,48 @@ def _print_report(report: Report) -> None:
 
 
 def _request_lines(request: dict[str, Any]) -> Iterator[str]:
-    if request.get("system"):
+    """A request of any format, message by message. What has no text is JSON."""
+    system = request.get("system") or request.get("config", {}).get("system_instruction")
+    if system:
         yield "── system"
-        yield _content_text(request["system"])
-    for message in request["messages"]:
+        yield _content_text(system)
+    for message in next(request[name] for name in ("messages", "input", "contents") if name in request):
         answers = message.get("tool_call_id")
-        yield f"── {message['role']}" + (f" {answers}" if answers else "")
-        if message.get("content"):
-            yield _content_text(message["content"])
+        yield f"── {message.get('role', message.get('type'))}" + (f" {answers}" if answers else "")
+        content = message.get("content", message.get("parts"))
+        if content:
+            yield _content_text(content)
+        elif "role" not in message:
+            yield _part_json(message)
         for call in message.get("tool_calls") or ():
-            function = call.get("function") or call.get("custom") or {}
-            arguments = function.get("arguments", function.get("input", ""))
-            yield f"→ {function.get('name', call.get('type'))}({arguments}) {call.get('id', '')}"
+            function = call.get("function") or call.get("custom") or call
+            arguments = function.get("arguments", function.get("input", function.get("args", "")))
+            text = arguments if isinstance(arguments, str) else _output.compact_json(arguments)
+            yield f"→ {function.get('name', call.get('type'))}({text}) {call.get('id', '')}"
 
 
 def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(_part_text(part) for part in content)
+    return "\n".join(map(_part_text, [content] if isinstance(content, dict) else content))
 
 
-def _part_text(part: dict[str, Any]) -> str:
-    match part.get("type"):
-        case "text" | "thinking":
-            return str(part.get("text", part.get("thinking", "")))
-        case "tool_use":
+def _part_text(part: Any) -> str:
+    match part:
+        case str() | {"text": str()} | {"thinking": str()}:
+            return part if isinstance(part, str) else str(part.get("text", part.get("thinking")))
+        case {"type": "tool_use"}:
             return f"→ {part.get('name')}({_output.compact_json(part.get('input'))}) {part.get('id')}"
-        case "tool_result":
+        case {"type": "tool_result"}:
             return f"← {part.get('tool_use_id')}\n{_content_text(part.get('content') or '')}"
-        case kind:
+        case {"parts": parts}:
+            return _content_text(parts)
+        case {"type": str(kind)} if kind.startswith(("image", "input_image", "document", "file")):
             return f"[{kind}]"
+        case _:
+            return _part_json(part)
+
+
+def _part_json(part: Any) -> str:
+    """A part as JSON, without the bytes of its pictures."""
+    return re.sub(r"[\w+/=]{200,}", "…", _output.compact_json(part))

@@ -15,8 +15,9 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from pagein.cli import _output, _stores
-from pagein.cli._options import SessionName
-from pagein.cli._stores import ReadonlyStoreAddress, TenantName
+from pagein.cli._options import AsJson, SessionName
+from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.errors import ConfigurationError
 from pagein.log.encryption import KEY_VARIABLE
 
@@ -40,7 +41,7 @@ def inspect(
     host: Annotated[
         str, Parameter(help=f"Address to listen on. Any but this machine's own needs {SECRET_VARIABLE}.")
     ] = "127.0.0.1",
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     browser: Annotated[bool, Parameter(help="Open the page in a browser.", show_default=False)] = False,
     export: Annotated[Path | None, Parameter(help="Write one run to this HTML file instead, and end.")] = None,
     session: Annotated[str | None, Parameter(help="The run to write with --export.")] = None,
@@ -55,6 +56,7 @@ def inspect(
       pagein inspect run.db
       pagein inspect run.db --export run.html --session web-app
     """
+    session, tenant = resolve_session(None, session, tenant)
     names = _stores.list_sessions(db, tenant)
     if export is not None:
         return _write_export(db, tenant, _stores.choose_session(db, names, session), export)
@@ -66,8 +68,9 @@ def watch(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     most: Annotated[int | None, Parameter(help="End after this many requests. Default: on Ctrl-C.")] = None,
+    json: AsJson = False,
 ) -> int:
     """Follow a run: a line for each request, with a bar of its tokens and where its prefix broke.
 
@@ -75,15 +78,20 @@ def watch(
 
       pagein watch run.db
       pagein watch runs.db --session web-app
+      pagein watch run.db --json
     """
     if most is not None and most < 1:
         raise ConfigurationError(f"--most is a number of requests, 1 or more, not {most}")
+    session, tenant = resolve_session(None, session, tenant)
     name = _stores.find_session(db, session, tenant)
     number, shown = 0, 0
     with closing(open_data(db, tenant)) as data:
         while most is None or shown < most:
             for row in data.requests(name, number)["requests"][: None if most is None else most - shown]:
                 number, shown = row["number"], shown + 1
+                if json:
+                    _output.print_json_line(row)
+                    continue
                 is_cut = sys.stdout.isatty()  # a request is one line, whole where no terminal breaks it
                 _output.console().print(_request_line(row), no_wrap=is_cut, overflow="ellipsis", soft_wrap=not is_cut)
             if most is None or shown < most:

@@ -9,7 +9,8 @@ from cyclopts import Parameter
 
 from pagein.cli import _output
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._stores import StoreAddress
 from pagein.cli.checkpoint import open_memory
 from pagein.events.entries import Importance
 
@@ -19,7 +20,7 @@ def ledger(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     pin: Annotated[str | None, Parameter(help="Confirm the entry of this handle: pin its words.")] = None,
     drop: Annotated[str | None, Parameter(help="Drop the entries of this handle: they no longer hold.")] = None,
     mark: Annotated[str | None, Parameter(help="Mark the step of this handle.")] = None,
@@ -41,7 +42,9 @@ def ledger(
       pagein ledger run.db --pin s40 --json
       pagein ledger run.db --mark s7 --importance low
     """
-    with open_memory(db, session, tenant) as memory:
+    session, tenant = resolve_session(None, session, tenant)
+    is_change = (pin, drop, mark) != (None, None, None)
+    with open_memory(db, session, tenant, readonly=not is_change) as memory:
         if pin is not None:
             memory.pin(pin)
         if drop is not None:
@@ -52,6 +55,9 @@ def ledger(
     if json:
         _output.print_json([asdict(entry) for entry in entries])
         return 0
+    if is_change:
+        done = {"pinned": pin, "dropped": drop, f"marked {importance}": mark}
+        _output.print_text(", ".join(f"{what} {handle}" for what, handle in done.items() if handle is not None))
     for entry in entries:
         mark = f" (replaces {entry.replaces})" if entry.replaces else ""
         _output.print_text(f"{entry.handle:>6}  {entry.kind:<10}  {entry.text}{mark}")

@@ -11,7 +11,8 @@ from cyclopts import Parameter
 from pagein.backends.open import open_log
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._stores import StoreAddress
 from pagein.facts.owners import is_reserved
 from pagein.formats import FORMATS, format_named
 from pagein.log.branch_log import is_branching
@@ -26,7 +27,7 @@ def export(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     format: ExportFormat = "pagein",
     json: AsJson = False,
 ) -> int:
@@ -44,6 +45,7 @@ def export(
     """
     if format != "pagein":
         format_named(format)
+    session, tenant = resolve_session(None, session, tenant)
     names = _stores.list_sessions(db, tenant, is_left_out=is_branching)
     runs = tuple(run for run in names if not is_reserved(run)) or names
     name = _stores.choose_session(db, names if session in names else runs, session)

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from pagein.backends.open import is_postgres
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, resolve_summarizer
-from pagein.cli._settings import ConfigFile, ConfiguredPolicy
-from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
+from pagein.cli._stores import StoreAddress
 from pagein.cli.recall import EmbedderName
 from pagein.errors import ConfigurationError
 from pagein.memory.config import load
@@ -25,7 +25,7 @@ def worker(
     db: StoreAddress,
     /,
     *,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     once: Annotated[bool, Parameter(help="Run the jobs that are due, then exit.", show_default=False)] = False,
     embedder: EmbedderName = "none",
     user: Annotated[str | None, Parameter(help="User of the sessions. Facts are extracted for this user.")] = None,
@@ -63,6 +63,7 @@ def worker(
     """
     if every <= 0 or lease < 1:
         raise ConfigurationError("--every must be above 0 seconds, and --lease 1 second or more")
+    tenant = option_or_setting(load(config), "tenant", tenant)
     if not is_postgres(db):
         with _stores.open_stored_log(db, tenant=tenant):  # the worker does not create a file
             pass

@@ -376,9 +376,13 @@ OUTPUT = ("pagein", "output")
 """Provider and kind of the extra of a final answer that was an object."""
 
 
+def _is_part(value: object) -> bool:
+    return isinstance(value, Part) and (not isinstance(value, Image) or isinstance(value.data, bytes))
+
+
 def is_content(value: object) -> bool:
     """True for a text, and for parts in a tuple."""
-    return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(part, Part) for part in value))
+    return isinstance(value, str) or (isinstance(value, tuple) and all(_is_part(part) for part in value))
 
 
 def _shown_output(value: Any) -> tuple[Content, Opaque | None]:
@@ -401,6 +405,8 @@ def as_content(value: Any) -> Content:
 
 
 def _as_part(item: Any) -> Part:
+    if isinstance(item, Image) and not isinstance(item.data, bytes):
+        raise ProtocolError(f"an image is its bytes, or url=..., not {type(item.data).__name__}: read the file first")
     if isinstance(item, Part):
         return item
     if isinstance(item, str):

@@ -130,7 +130,7 @@ def parse_fact_id(id: str) -> tuple[FactScope, int]:
 def checked_content(content: object) -> str:
     """The content without surrounding white space. Raises FactError for an invalid one."""
     if not isinstance(content, str):
-        raise FactError(f"a fact is text, not a {type(content).__name__}. Nothing was recorded.")
+        raise FactError(f"a fact is text, not {type(content).__name__}. Nothing was recorded.")
     text = content.strip()
     if not content_key(text):
         raise FactError("the content of a fact is empty. Nothing was recorded.")
@@ -162,9 +162,11 @@ def checked_category(category: object, categories: tuple[str, ...] | None = None
     if categories is not None and name not in (*categories, PROCEDURE):
         near = get_close_matches(name, categories, n=1)
         cure = (
-            f"did you mean {near[0]!r}?" if near else f"there are {', '.join(categories)}; name more with categories="
+            f"did you mean {near[0]!r}"
+            if near
+            else f"there are {', '.join(categories)}; name more with Settings(categories=(...))"
         )
-        raise FactError(f"no category {name!r}: {cure} Nothing was recorded.")
+        raise FactError(f"no category {name!r}: {cure}. Nothing was recorded.")
     return name
 
 

@@ -38,6 +38,12 @@ def users_with_facts(sessions: Iterable[str]) -> set[str]:
     return {unquote(name.removeprefix(prefix)) for name in sessions if name.startswith(prefix)}
 
 
+def check_owner_name(what: str, name: object) -> None:
+    """Raise ConfigurationError if a user, a project or a task has a name that is empty or no text. None is no name."""
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise ConfigurationError(f"{what} is a name that is not empty, not {name!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Owners:
     """The session, user, project and task that facts are read for.
@@ -54,9 +60,7 @@ class Owners:
 
     def __post_init__(self) -> None:
         for what in ("user", "project", "task"):
-            name = getattr(self, what)
-            if name is not None and (not isinstance(name, str) or not name.strip()):
-                raise ConfigurationError(f"{what} is a name that is not empty, not {name!r}")
+            check_owner_name(what, getattr(self, what))
         for what in ("session", "tenant"):
             if not isinstance(getattr(self, what), str):
                 raise ConfigurationError(f"{what} is a name, not {getattr(self, what)!r}")

@@ -241,7 +241,7 @@ class Facts:
     ) -> tuple[Fact, ...]:
         """The facts that hold now, the narrowest scope first, each oldest first; with ``all`` also those of other times."""
         checked = None if scope is None else checked_scope(scope)
-        kind = None if category is None else checked_category(category)
+        kind = None if category is None else checked_category(category, self.settings.all_categories)
         now = self._clock()
         with self._lock:
             self.refresh()

@@ -138,7 +138,7 @@ class Branches:
                 numbers = range(1, len(branches) + 2)
                 name = next(free for number in numbers if (free := f"branch-{number}") not in branches)
             if check_branch_name(name) in branches:
-                raise ConfigurationError(f"there is a branch {name!r} already")
+                raise ConfigurationError(f"there is a branch {name!r} already: choose another name, or switch to it")
             parent = branches[self.current]
             while at <= parent.at and parent.parent is not None:
                 parent = branches[parent.parent]  # the entries there are the parent's

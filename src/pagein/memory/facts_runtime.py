@@ -43,6 +43,11 @@ class FactsRuntime:
         clock: Callable[[], float],
         account: WriterAccount | None,
     ) -> None:
+        if any(name is not None for name in names.values()):
+            from pagein.facts.owners import check_owner_name  # noqa: PLC0415 - loads where an owner is named
+
+            for what, name in names.items():
+                check_owner_name(what, name)
         self._log, self._names, self._settings, self._store = log, names, settings, store
         self._model, self._embedder, self._clock, self._account = model, embedder, clock, account
         self._facts: Facts | None = None

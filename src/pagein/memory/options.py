@@ -22,6 +22,7 @@ from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
 from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.budget import as_budget
 from pagein.tokens.calibration import Calibration
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.prices import Prices, prices_named
@@ -211,7 +212,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         counter,
         _callback_registry(options.get("callbacks")),
         FoldedLog(Fold(counter)),
-        UsageState(budget if isinstance(budget, Budget) else Budget(budget), Calibration(exact=counter.margin == 0)),
+        UsageState(as_budget(budget), Calibration(exact=counter.margin == 0)),
         page_in=PageInState(options.get("page_in", PAGE_IN_SHARE), prices_named(options.get("prices", "default"))),
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
         writers=None if summary_model is None else _open_accounts(options),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pagein._common.validation import POSITIVE_SHARE, POSITIVE_TOKENS, TOKENS, Constraint, check_fields
+from pagein._common.validation import POSITIVE_SHARE, POSITIVE_TOKENS, TOKENS, Constraint, check_fields, is_whole_number
 from pagein.errors import BudgetError
 
 
@@ -85,3 +85,12 @@ class Budget:
     def soft_share(self) -> float:
         """The soft mark as a share of the limit: ``soft``, or half way between the low and the high mark."""
         return (self.low_share + self.high) / 2 if self.soft is None else self.soft
+
+
+def as_budget(value: Any, name: str = "budget") -> Budget:
+    """A budget, or the budget of so many tokens. Raises BudgetError that calls the option by its ``name``."""
+    if isinstance(value, Budget):
+        return value
+    if not is_whole_number(value) or value < 1:
+        raise BudgetError(f"{name} is a whole number of tokens, 1 or more, not {value!r}")
+    return Budget(value)

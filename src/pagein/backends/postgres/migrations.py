@@ -90,7 +90,7 @@ def prepare(connection: Connection, schema: str, where: str, *, readonly: bool) 
     if readonly:
         if version:
             raise LogUnwritable(f"{where}: written by an earlier release; open it once without readonly=True")
-        raise LogUnreadable(f"{where}: there is no log here")
+        raise LogUnreadable(f"{where}: the database has no store of pagein; check the address")
     with connection.transaction():
         # Held to the end of this transaction, so that a pooler in between cannot part lock and work.
         take_lock(connection, schema)

@@ -42,7 +42,8 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
         where = Path(path).absolute()
         if _is_empty(where):
             if readonly:
-                raise LogUnreadable(f"{path}: there is no log here")
+                found = "the file is empty, nothing was recorded in it" if where.exists() else "there is no such file"
+                raise LogUnreadable(f"{path}: {found}; check the path")
         else:
             _recognise(where, timeout)
         if readonly:
@@ -73,7 +74,7 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
             return LogBusy(f"{path}: another process holds the database ({error}). Nothing was written; try again.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return LogUnreadable(f"{path}: {error}")
+            return LogUnreadable(f"{path}: the file is no store of pagein, or it is damaged ({error})")
         case sqlite3.SQLITE_FULL:
             return LogUnwritable(f"{path}: {error}. Nothing was written; free some space and try again.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if writing:
@@ -115,7 +116,9 @@ def _refuse_unwritable(where: Path) -> None:
     # SQLite would open the file for reading, and fail in the middle of a run. It would also leave files beside it that
     # may not be written either, and are in the way when the file may be again.
     if where.exists() and not os.access(where, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise LogUnwritable(f"{where}: the file may not be written; open the log with readonly=True")
+        raise LogUnwritable(
+            f"{where}: the file may not be written: change its permissions, or read it with readonly=True"
+        )
     if not where.parent.is_dir():
         raise LogUnwritable(f"{where}: there is no folder {where.parent}; create it first")
 

@@ -105,7 +105,9 @@ def _item(message: parsing.Fields) -> Item:
             # Legacy calls have no id, and a message makes at most one.
             return steps.Observation("", _content(message, null=""), index=0, extra=_message_extra(message))
         case _:
-            raise message.error("role", f"unknown role {role!r}")
+            raise message.error(
+                "role", f"unknown role {role!r}; names of your own go in roles={{{str(role)[:20]!r}: 'user'}}"
+            )
 
 
 def _message_extra(message: parsing.Fields, also: dict[str, Any] | None = None) -> steps.Opaque | None:

@@ -22,7 +22,7 @@ from pagein.memory.operations import view as view_operation
 from pagein.memory.operations.history import READ_AT_ONCE, read_steps_and_notes
 from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.tokens import Budget
-from pagein.tokens.budget import RequestRoom
+from pagein.tokens.budget import RequestRoom, as_budget
 
 
 def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = view_operation.NO_ROOM) -> Flow[View]:
@@ -68,7 +68,9 @@ def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Lo
 def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
     """The budget of a filtered view: the filter's tokens, if it has any, and the bytes of every request."""
     budget = run.usage.budget
-    return budget if filter.max_tokens is None else replace(Budget(filter.max_tokens), bytes=budget.bytes)
+    return (
+        budget if filter.max_tokens is None else replace(as_budget(filter.max_tokens, "max_tokens"), bytes=budget.bytes)
+    )
 
 
 WIDENED_WHY = "asked for, and read from the log"

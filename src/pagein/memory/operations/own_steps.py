@@ -54,14 +54,23 @@ def to_recorded_items(items: Sequence[Any]) -> list[Item]:
             recorded += _own_items(item)
         elif isinstance(item, steps.ActionStep):
             recorded.append(_plain_action(item))
-        elif isinstance(item, steps.Step | steps.Observation) and item.content is not None:
+        elif isinstance(item, steps.Step | steps.Observation):
+            _check_status(item)
             recorded.append(replace(item, content=steps.as_content(item.content)))  # type: ignore[arg-type] # a summary is refused
         else:
             recorded.append(item)  # which the admission refuses
     return recorded
 
 
+def _check_status(item: object) -> None:
+    """Raise ProtocolError for a result with another status."""
+    if isinstance(item, steps.Observation) and item.status not in get_args(steps.Status):
+        raise ProtocolError(f'a status is "ok", "error" or "unknown", not {item.status!r}')
+
+
 def _plain_action(step: steps.ActionStep) -> steps.ActionStep:
+    for result in step.observations:
+        _check_status(result)
     content = None if step.content is None else steps.as_content(step.content)
     observations = tuple(
         None if result is None else replace(result, content=steps.as_content(result.content))

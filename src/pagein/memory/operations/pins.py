@@ -125,7 +125,7 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     """Let a pin, or what a step has in the ledger, go. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     if parsed is None or (parsed.first not in run.fold.pinned and not entries_at(run, handle)):
-        raise UnknownHandle(str(handle), run.fold.head, "pin and no rule")
+        raise UnknownHandle(str(handle), run.fold.head, "unpin takes the handle of a pin, or of an entry of ledger()")
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
@@ -146,7 +146,9 @@ def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
     check_importance(importance)
     position = step_position(run, handle)
     if position is None:
-        raise UnknownHandle(str(handle), run.fold.head)
+        raise UnknownHandle(
+            str(handle), run.fold.head, "mark takes the handle of one step; a result is marked with its step"
+        )
     run.apply_entries((yield from Append((Mark(position, importance),), run.fold.head)))
 
 

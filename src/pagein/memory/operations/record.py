@@ -31,6 +31,7 @@ from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, not
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 _STEPS: frozenset[type] = frozenset(get_args(steps.Step))
+_STATUSES = get_args(steps.Status)
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -127,7 +128,7 @@ def _marks_of(bodies: Sequence[Body], head: int, importance: Importance) -> Iter
 def _is_stored_as_it_is(item: object) -> bool:
     """True for a step of ours or an observation whose content and arguments are of the types that are stored."""
     if isinstance(item, steps.ActionStep):
-        results = all(result is None or steps.is_content(result.content) for result in item.observations)
+        results = all(result is None or _is_stored_as_it_is(result) for result in item.observations)
         calls = all(isinstance(call.arguments, str) for call in item.tool_calls)
         return (
             type(item) is steps.ActionStep
@@ -135,7 +136,9 @@ def _is_stored_as_it_is(item: object) -> bool:
             and calls
             and (item.content is None or steps.is_content(item.content))
         )
-    if type(item) in _STEPS or isinstance(item, steps.Observation):
+    if isinstance(item, steps.Observation):
+        return steps.is_content(item.content) and item.status in _STATUSES
+    if type(item) in _STEPS:
         return steps.is_content(item.content)  # type: ignore[attr-defined] # all of them have it
     return not isinstance(item, steps.MemoryStep)
 
@@ -313,7 +316,10 @@ class _AdmissionDraft:
         late_call = protocol.find_call(observation, self.abandoned.get(observation.call_id, ()))
         if late_call is None and strict:
             open_ids = ", ".join(repr(call.id) for call in self.open.values()) or "none"
-            raise ProtocolError(f"no open call {observation.call_id!r} to observe; open calls: {open_ids}")
+            raise ProtocolError(
+                f"no open call {observation.call_id!r} to observe; open calls: {open_ids}. Record the action with this "
+                "call first. A call takes one result, by its id."
+            )
         protocol.advance(self.phase, protocol.EventKind.NOTE)
         if late_call is None:
             self.repairs.append(f"a result for {observation.call_id!r} answers no open call; kept as a note")

@@ -65,7 +65,7 @@ def over_budget_of(run: RunState, error: OverBudget, beside: int) -> OverBudget:
 
 
 def _notice_nearness(run: RunState) -> None:
-    """Note once that the view came near its limit, with what would leave; log it the first time."""
+    """Note once that the view came near its limit, with what would leave; log it the first time that something would."""
     view = run.current_view()
     if run.was_near or view.tokens < NEAR_SHARE * view.limit:
         return
@@ -77,7 +77,7 @@ def _notice_nearness(run: RunState) -> None:
     after = view.tokens if plan is None else preview(view, plan.replacements).tokens
     near = NearLimit(view.tokens, view.limit, view.tokens / view.limit, leaving, after)
     run.events.append(near)
-    if not run.has_warned:
+    if leaving and not run.has_warned:
         run.has_warned = True
         import logging  # noqa: PLC0415 - loads where there is something to say
 
