@@ -256,3 +256,25 @@ def test_results_that_the_client_cleared_are_no_edit(stack):
         calls = [step for step in memory.steps if getattr(step, "tool_calls", ())]
         assert [f"Line {number}.\n" * 60 for number in range(5)] == [step.observations[0].result for step in calls]
     assert sessions(made) == ["run"]
+
+
+def test_a_server_that_forgot_a_name_finds_its_run_in_the_store(stack, monkeypatch):
+    monkeypatch.setattr("pagein.server.runs.MAX_KNOWN_CHAINS", 3)
+    made = stack(lambda question: Answer("Noted."))
+    http = made.http()
+
+    def ask(*rows):
+        answer = http.post("/v1/chat/completions", json={"model": "gpt-5", "messages": list(rows)})
+        assert answer.status_code == 200
+        return answer.json()["choices"][0]["message"]
+
+    talks = [[{"role": "user", "content": f"Note number {number}."}] for number in range(6)]
+    for _ in range(3):
+        for talk in talks:
+            talk += [ask(*talk), {"role": "user", "content": "And now?"}]
+    names = {name for _, name in made.app._parts.proxy._runs._names}
+    assert len(names) == 3
+    for name in names:
+        with made.memory(name) as memory:
+            assert len(memory.steps) == 6
+            assert [branch.name for branch in memory.branches()] == ["main"]

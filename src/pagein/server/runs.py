@@ -129,7 +129,7 @@ class Runs:
         self._url, self._options, self._windows, self._pool = url, options, windows, pool
         self._lock = threading.Lock()
         self._chains: OrderedDict[tuple[str, str, bytes], tuple[Place, ...]] = OrderedDict()
-        self._names: dict[tuple[str, str], list[Lineage]] = {}
+        self._names: OrderedDict[tuple[str, str], list[Lineage]] = OrderedDict()
         self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
         self._calls = KnownCalls()
         self._respelled: Counter[tuple[str, str]] = Counter()
@@ -365,7 +365,8 @@ class Runs:
         if known is None:
             known = list(self._stored_lineages(*request.key))
             with self._lock:
-                known = self._names.setdefault(request.key, known)
+                known = self._names.get(request.key, known)
+                _put_last(self._names, request.key, known)
         return known
 
     def _stored_lineages(self, tenant: str, name: str) -> Iterable[Lineage]:
