@@ -361,13 +361,13 @@ class Runs:
     def _lineages(self, request: RunRequest) -> list[Lineage]:
         """The lineages of a request's name, oldest first; those in the store where the name is new to this process."""
         with self._lock:
-            known = self._names.get(request.key)
-        if known is None:
-            known = list(self._stored_lineages(*request.key))
+            lineages = self._names.get(request.key)
+        if lineages is None:
+            lineages = list(self._stored_lineages(*request.key))
             with self._lock:
-                known = self._names.get(request.key, known)
-                _put_last(self._names, request.key, known)
-        return known
+                lineages = self._names.get(request.key, lineages)
+                _put_last(self._names, request.key, lineages)
+        return lineages
 
     def _stored_lineages(self, tenant: str, name: str) -> Iterable[Lineage]:
         store = open_store(self._url, tenant=tenant)
