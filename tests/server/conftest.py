@@ -46,6 +46,12 @@ class Stack:
             )
         )
 
+    def gemini(self, run="", key="AIza-secret"):
+        from google import genai
+
+        head = {"x-pagein-run": run} if run else {}
+        return self._kept(genai.Client(api_key=key, http_options={"base_url": self.url, "headers": head}))
+
     def http(self):
         import httpx2
 

@@ -95,3 +95,59 @@ def run_responses(client, *, stream, size=800, task="Read all files.", model="gp
         if not calls:
             return history
         history += new
+
+
+GEMINI_TOOL = {"function_declarations": [{"name": "read", "description": "Read.", "parameters": TOOL["input_schema"]}]}
+GEMINI_CONFIG = {
+    "system_instruction": "You read files.",
+    "tools": [GEMINI_TOOL],
+    "max_output_tokens": 500,
+    "automatic_function_calling": {"disable": True},
+}
+
+
+def run_gemini(client, *, stream, size=800, task="Read all files.", model="gemini-2.5-flash", drops_thoughts=True):
+    """An agent on Gemini's contents, to its end; returns its history. It joins the pieces of a stream, as Gemini CLI does."""
+    history = [{"role": "user", "parts": [{"text": task}]}]
+    while True:
+        ask = {"model": model, "contents": history, "config": GEMINI_CONFIG}
+        chunks = client.models.generate_content_stream(**ask) if stream else [client.models.generate_content(**ask)]
+        parts = pieces(chunks)
+        said = "".join(part.text or "" for part in parts if not (part.thought and drops_thoughts))
+        calls = [part.model_dump(exclude_none=True) for part in parts if part.function_call]
+        history.append({"role": "model", "parts": [*([{"text": said}] if said else []), *calls]})
+        if not calls:
+            return history
+        history.append({"role": "user", "parts": gemini_results(parts, size)})
+
+
+def run_gemini_chat(client, *, stream, size=800, task="Read all files.", model="gemini-2.5-flash"):
+    """A chat of Google's SDK, which keeps each piece of a stream as a content, to its end; returns its history."""
+    from google.genai import types
+
+    chat, message = client.chats.create(model=model, config=GEMINI_CONFIG), task
+    while message:
+        chunks = chat.send_message_stream(message) if stream else [chat.send_message(message)]
+        message = [types.Part(**row) for row in gemini_results(pieces(chunks), size)]
+    history = [content.model_dump(exclude_none=True) for content in chat.get_history()]
+    return [content for content in history if content["parts"] != [{"text": ""}]]
+
+
+def pieces(chunks):
+    """The parts of an answer."""
+    return [part for chunk in chunks for part in chunk.candidates[0].content.parts or ()]
+
+
+def gemini_results(parts, size):
+    """The results of the calls in an answer."""
+    calls = [part.function_call for part in parts if part.function_call]
+    return [
+        {
+            "function_response": {
+                "id": call.id,
+                "name": call.name,
+                "response": {"output": result_of(call.args["number"], size)},
+            }
+        }
+        for call in calls
+    ]

@@ -5,7 +5,7 @@ import pytest
 from pagein.testing.provider import ToolLoop
 from pagein.tokens import Budget
 from pagein.tokens.bytes import json_bytes
-from tests.server.sdk_agents import run_chat, run_messages, run_responses
+from tests.server.sdk_agents import run_chat, run_gemini, run_gemini_chat, run_messages, run_responses
 
 CALLS, SIZE = 14, 800
 WINDOW = 3_000  # holds some five calls
@@ -16,6 +16,10 @@ def run_protocol(made, protocol, *, stream):
         return run_messages(made.claude("a run"), stream=stream, size=SIZE)
     if protocol == "chat":
         return run_chat(made.gpt("a run"), stream=stream, size=SIZE)
+    if protocol == "gemini":
+        return run_gemini(made.gemini("a run"), stream=stream, size=SIZE)
+    if protocol == "gemini chat":
+        return run_gemini_chat(made.gemini("a run"), stream=stream, size=SIZE)
     return run_responses(made.gpt("a run"), stream=stream, size=SIZE, stateful=protocol == "stateful")
 
 
@@ -29,6 +33,10 @@ def run_protocol(made, protocol, *, stream):
         ("chat", False),
         ("responses", True),
         ("stateful", False),
+        ("gemini", True),
+        ("gemini", False),
+        ("gemini chat", True),
+        ("gemini chat", False),
     ],
 )
 def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol, stream):
@@ -63,7 +71,7 @@ def test_what_a_request_recorded_is_learned_and_indexed_while_its_answer_is_awai
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["messages", "chat", "responses", "stateful"])
+@pytest.mark.parametrize("protocol", ["messages", "chat", "responses", "stateful", "gemini"])
 def test_no_request_has_more_bytes_than_the_budget(stack, protocol):
     made = stack(ToolLoop(CALLS), window=100_000, options={"budget": Budget(100_000, bytes=6_000)})
     history = run_protocol(made, protocol, stream=True)

@@ -76,7 +76,7 @@ def runs(tmp_path):
 
 
 def request_of(rows):
-    return RunRequest("", "run", "default", CHAT, {"model": "gpt-5", "messages": rows}, rows, 10_000, "name")
+    return RunRequest("", "run", "default", CHAT, {"messages": rows}, rows, 10_000, "name", model="gpt-5")
 
 
 def test_a_run_hashes_each_message_once(runs, hashed):

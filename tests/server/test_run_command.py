@@ -216,7 +216,7 @@ def _run_until_cut(url):
 def test_the_bench_compares_both_ways(capsys):
     assert main(["bench", "serve", "--calls", "6", "--size", "1200", "--window", "3000", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert set(rows) == {"messages", "chat", "responses"}
+    assert set(rows) == {"messages", "chat", "responses", "gemini"}
     for row in rows.values():
         assert row["proxied"]["over"] == row["proxied"]["illegal"] == 0
         assert row["direct"]["requests"] == row["passed"]["requests"] == row["proxied"]["requests"] == 7

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import anthropic
 import openai
 import pytest
+from google import genai
 
 from pagein.testing.provider import Answer, Call, Fault, ScriptedProvider, ToolLoop, serve_app
 
@@ -55,6 +56,23 @@ def test_the_sdks_read_whole_and_streamed_answers_alike(clients):
         final = stream.get_final_response()
     assert [item.type for item in response.output] == [item.type for item in final.output]
     assert final.output_text == "I read it."
+
+
+def test_googles_sdk_reads_whole_and_streamed_answers_alike():
+    with (
+        serve_app(ScriptedProvider(script)) as url,
+        genai.Client(api_key="x", http_options={"base_url": url}) as client,
+    ):
+        ask = {"model": "gemini-3-pro-preview", "contents": "Read a.txt."}
+        whole = client.models.generate_content(**ask)
+        chunks = list(client.models.generate_content_stream(**ask))
+    assert whole.text == "".join(chunk.text or "" for chunk in chunks) == "I read it."
+    assert [call.args for call in whole.function_calls] == [{"path": "a.txt"}, {"path": "ü.txt"}]
+    assert [call.args for chunk in chunks for call in chunk.function_calls or ()] == [
+        {"path": "a.txt"},
+        {"path": "ü.txt"},
+    ]
+    assert whole.usage_metadata.prompt_token_count == chunks[-1].usage_metadata.prompt_token_count > 0
 
 
 def test_a_window_is_enforced_and_faults_come_where_they_are_asked_for():

@@ -164,6 +164,7 @@ RESULT_PREFIX, SYSTEM_PREFIX, USER_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX = b"r", 
 
 REASONING_KINDS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
+    | {"thought"}
 )
 """The kinds of opaque parts that hold a model's reasoning: clients hand it back in one turn, and drop it in another."""
 

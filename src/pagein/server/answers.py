@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from pagein.server.events import StreamEvent
-from pagein.server.wire import Json, ProtocolName
+from pagein.server.wire import Json, ProtocolName, add_piece
 
 
 @dataclass(slots=True)
@@ -49,6 +49,8 @@ def new_reader(protocol: ProtocolName) -> AnswerReader:
             return CompletionReader()
         case "responses":
             return ResponseReader()
+        case "gemini":
+            return ContentReader()
     assert_never(protocol)
 
 
@@ -66,6 +68,10 @@ def read_whole_answer(protocol: ProtocolName, body: Any) -> tuple[list[Json] | N
             return _spoken_completion(only.get("message") if isinstance(only, dict) else None), usage, ""
         case "responses":
             return _spoken_items(body), usage, str(body.get("id") or "")
+        case "gemini":
+            reader = ContentReader()
+            reader.add(StreamEvent(b"", dict(body)))
+            return reader.rows, reader.usage, ""
     assert_never(protocol)
 
 
@@ -244,3 +250,38 @@ class ResponseReader(AnswerReader):
                 pass
             case _:
                 self.is_begun = self.is_begun or kind.startswith("response.")
+
+
+@dataclass(slots=True)
+class ContentReader(AnswerReader):
+    """Reads a stream of Gemini's responses, each with a piece of the content. The end of the stream alone says that it is whole."""
+
+    _parts: list[Json] = field(default_factory=list)
+    _is_unknown: bool = False
+
+    @property
+    def rows(self) -> list[Json] | None:
+        """See ``AnswerReader``."""
+        if self._is_unknown or not self.is_ending or not self._parts:
+            return None
+        return [{"role": "model", "parts": self._parts}]
+
+    def add(self, event: StreamEvent) -> None:
+        """See ``AnswerReader``."""
+        data = event.data or {}
+        if data.get("error"):
+            self.error = json.dumps(data["error"])
+        if isinstance(data.get("usageMetadata"), dict):
+            self.usage = data["usageMetadata"]
+        if (data.get("promptFeedback") or {}).get("blockReason"):
+            self.is_ending = True
+        for candidate in data.get("candidates") or ():
+            if not isinstance(candidate, dict) or candidate.get("index"):
+                self._is_unknown = True
+                continue
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                self.is_begun = True
+                add_piece(self._parts, part)
+            reason = candidate.get("finishReason")
+            self.is_ending = self.is_ending or bool(reason)
+            self._is_unknown = self._is_unknown or reason == "CONTINUATION"  # the next answer has the rest

@@ -24,8 +24,15 @@ from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.server.settings import LOOPBACK, ServerSettings, foreign_part, hash_key, tenant_of_credential
-from pagein.server.wire import COUNTING, PROTOCOLS, RESPONSES, error_body
+from pagein.server.settings import (
+    LOOPBACK,
+    ServerSettings,
+    find_credential,
+    foreign_part,
+    hash_key,
+    tenant_of_credential,
+)
+from pagein.server.wire import RESPONSES, error_body, find_endpoint
 
 KEY_HEADER, UPSTREAMS_HEADER = "x-pagein-key", "x-pagein-upstreams"
 
@@ -132,7 +139,7 @@ class ServerApp:
         if path in ("/livez", "/readyz", "/metrics") and scope["method"] in ("GET", "HEAD"):
             await self._tell(path, send)
             return
-        tenant = self._tenant_of(headers)
+        tenant = self._tenant_of(headers, scope["query_string"])
         has_key = self.settings.host not in LOOPBACK  # a server that others can reach needs one
         if tenant is None or foreign_part(headers, self.settings.host, has_key=has_key):
             self.metrics.count("refused", "key" if tenant is None else "host")
@@ -142,7 +149,7 @@ class ServerApp:
             return
         if headers.get("upgrade", "").lower() == "websocket":  # with this status Codex goes on over HTTP
             self.metrics.count("refused", "websocket")
-            await send_json(send, 426, error_body(RESPONSES, "pagein serves no websockets; use HTTP"))
+            await send_json(send, 426, error_body(RESPONSES, 426, "pagein serves no websockets; use HTTP"))
             return
         parts = self._parts
         if parts is None:
@@ -156,14 +163,9 @@ class ServerApp:
         ):
             await self._inspect(parts, scope, receive, send)
             return
-        target = self.settings.upstream_of(path)[2]
-        target = target if target.startswith("/v1/") else f"/v1{target}"
-        protocol = PROTOCOLS.get(target) if scope["method"] == "POST" else None
-        counting = COUNTING.get(target) if scope["method"] == "POST" else None
-        if protocol is not None:
-            await parts.proxy.handle(protocol, tenant, scope, receive, send)
-        elif counting is not None:
-            await parts.proxy.count_tokens(counting, tenant, scope, receive, send)
+        endpoint = find_endpoint(self.settings.upstream_of(path)[2]) if scope["method"] == "POST" else None
+        if endpoint is not None:
+            await parts.proxy.handle(endpoint, tenant, scope, receive, send)
         else:
             await parts.forward.handle(scope, receive, send)
 
@@ -202,12 +204,11 @@ class ServerApp:
             return type(error).__name__
         return ""
 
-    def _tenant_of(self, headers: Mapping[str, str]) -> str | None:
+    def _tenant_of(self, headers: Mapping[str, str], query: bytes) -> str | None:
         """The tenant of a request; None for one without the key that is needed."""
         settings = self.settings
         if not settings.keys and settings.tenant_secret:
-            credential = headers.get("authorization") or headers.get("x-api-key", "")
-            return tenant_of_credential(settings.tenant_secret, credential)
+            return tenant_of_credential(settings.tenant_secret, find_credential(headers, query))
         if not settings.keys:
             return settings.tenant
         return self.settings.keys.get(hash_key(headers.get(KEY_HEADER, "")))

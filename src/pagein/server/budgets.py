@@ -100,22 +100,20 @@ def count_rows(rows: Sequence[Any], counter: TokenCounter) -> int:
     return counter.text(text) + pictures * PICTURE_TOKENS
 
 
-def reserved_output(protocol: WireProtocol, body: Mapping[str, Any], window: int) -> int:
+def reserved_output(protocol: WireProtocol, body: Mapping[str, Any], model: str, window: int) -> int:
     """The tokens that a request leaves for its answer."""
-    output = output_tokens(protocol, body) or min(
-        MODELS.get(str(body.get("model") or "")).reserve, int(window * OUTPUT_SHARE)
-    )
+    output = output_tokens(protocol, body) or min(MODELS.get(model).reserve, int(window * OUTPUT_SHARE))
     return output if output <= window * OUTPUT_MAX_SHARE else int(window * OUTPUT_SHARE)
 
 
 def request_room(
-    protocol: WireProtocol, body: Mapping[str, Any], window: int, beside: int, *, share: float = 1.0
+    protocol: WireProtocol, body: Mapping[str, Any], model: str, window: int, beside: int, *, share: float = 1.0
 ) -> RequestRoom:
     """The tokens that a request needs beside its messages: what the model reads with them, and the answer.
 
     Above ``share`` of the window nothing is used.
     """
-    output = max(reserved_output(protocol, body, window), int(window * (1 - share)))
+    output = max(reserved_output(protocol, body, model, window), int(window * (1 - share)))
     return RequestRoom(max(0, min(output, window - beside - MIN_VIEW_TOKENS)), beside)
 
 

@@ -19,7 +19,7 @@ UPSTREAMS: Mapping[Client, Mapping[str, str]] = {
 """The upstreams of a proxy that is started for an agent."""
 
 
-COMPACTION_SHARES: Mapping[str, float] = {"QwenCode/": 0.7}
+COMPACTION_SHARES: Mapping[str, float] = {"QwenCode/": 0.7, "GeminiCLI": 0.5}
 """Shares of a model's window at which agents compact by themselves, by the beginning of their user agent.
 
 Those that are not here compact where the window is nearly full.

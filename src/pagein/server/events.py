@@ -1,15 +1,17 @@
-"""Server-sent events: a stream of bytes as events, each with the bytes that it came in. Pure."""
+"""A stream of bytes as events, each with the bytes that it came in: server-sent events, or the objects of a JSON array. Pure."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pagein.server.http import parse_object
+
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE = re.compile(rb"\r\n|\n|\r")
+_BRACE_OR_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[{}]', re.DOTALL)
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 
@@ -53,10 +55,34 @@ def read_event(raw: bytes) -> StreamEvent:
     """Read the data of one event."""
     lines = [line[5:].removeprefix(b" ") for line in _LINE.split(raw) if line.startswith(b"data:")]
     data = b"\n".join(lines)
-    if data.strip() == b"[DONE]":
-        return StreamEvent(raw, None, is_done=True)
-    try:
-        value = json.loads(data) if data else None
-    except (ValueError, RecursionError):
-        value = None
-    return StreamEvent(raw, value if isinstance(value, dict) else None)
+    return StreamEvent(raw, parse_object(data), is_done=data.strip() == b"[DONE]")
+
+
+@dataclass(slots=True)
+class ArraySplitter:
+    """Splits a JSON array into its objects, each with what stands before it. ``rest`` is what came behind the last whole one."""
+
+    rest: bytearray = field(default_factory=bytearray)
+    _scanned: int = 0
+    _depth: int = 0
+
+    def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """Yield the objects that the chunk ends."""
+        self.rest += chunk
+        while match := _BRACE_OR_STRING.search(self.rest, self._scanned):
+            is_string = match[0][0] == ord('"')
+            if is_string and not match[1]:
+                return  # the string goes on
+            self._scanned = match.end()
+            self._depth += 0 if is_string else 1 if match[0] == b"{" else -1
+            if not is_string and self._depth == 0:
+                raw = bytes(self.rest[: self._scanned])
+                del self.rest[: self._scanned]
+                self._scanned = 0
+                yield StreamEvent(raw, parse_object(raw[raw.index(b"{") :]))
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Yield what stands behind the last object."""
+        if self.rest:
+            yield StreamEvent(bytes(self.rest), None)
+        self.rest.clear()

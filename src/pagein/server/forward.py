@@ -1,16 +1,33 @@
-"""Requests that the proxy passes on byte for byte."""
+"""Forwarding of requests to their upstream, and those that the proxy passes on byte for byte."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import httpx2
 
 from pagein.server import http
 from pagein.server.metrics import Metrics
 from pagein.server.settings import ServerSettings
+
+
+def open_upstream(
+    client: httpx2.AsyncClient, settings: ServerSettings, incoming: http.Incoming, *, headers: http.Pairs, content: Any
+) -> AbstractAsyncContextManager[httpx2.Response]:
+    """Forward a request to its upstream.
+
+    The query goes out beside the address: the client logs addresses, and a query may have a key.
+    """
+    _, base, path = settings.upstream_of(incoming.path)
+    query = f"?{incoming.query.decode('latin-1')}" if incoming.query else ""
+    target = httpx2.URL(f"{base}{path}{query}").raw_path
+    return client.stream(
+        incoming.method, f"{base}{path}", headers=headers, content=content, extensions={"target": target}
+    )
 
 
 class PassThrough:
@@ -30,7 +47,6 @@ class PassThrough:
             self._metrics.count("hangups")
 
     async def _pass(self, incoming: http.Incoming, body: AsyncIterator[bytes], send: http.Send) -> None:
-        _, base, target = self._settings.upstream_of(incoming.path)
         headers = http.request_headers(incoming.pairs)
         length = incoming.headers.get("content-length")
         has_body = length not in (None, "0") or "transfer-encoding" in incoming.headers
@@ -38,9 +54,8 @@ class PassThrough:
             headers.append((b"content-length", length.encode()))
         is_started = False
         try:
-            request = self._client.stream(
-                incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=body if has_body else None
-            )
+            content = body if has_body else None
+            request = open_upstream(self._client, self._settings, incoming, headers=headers, content=content)
             async with request as response:
                 is_started = True
                 pairs = [*http.response_headers(response.headers.raw), (http.OWN_HEADER.encode(), b"passed")]

@@ -57,11 +57,6 @@ class Incoming:
         """The headers; of several of one name the last."""
         return header_map(self.pairs)
 
-    @property
-    def target(self) -> str:
-        """The query with its question mark; "" for none."""
-        return f"?{self.query.decode('latin-1')}" if self.query else ""
-
 
 def header_map(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """The headers by their names in lower case; of several of one name the last."""

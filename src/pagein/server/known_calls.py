@@ -43,12 +43,17 @@ def call_ids(rows: Sequence[Any]) -> Iterator[str]:
 
     >>> list(call_ids([{"role": "assistant", "tool_calls": [{"id": "call_Xa81kQ02b"}, {"id": "call_2"}]}]))
     ['call_Xa81kQ02b']
+    >>> list(call_ids([{"role": "model", "parts": [{"text": "Yes."}, {"functionCall": {"id": "a81kQ02b"}}]}]))
+    ['a81kQ02b']
     """
     for row in reversed(rows):
         if not isinstance(row, dict):
             continue
         ids = [call.get("id") for call in _objects(row.get("tool_calls"))]
         ids += [block.get("id") for block in _objects(row.get("content")) if block.get("type") == "tool_use"]
+        ids += [
+            call.get("id") for part in _objects(row.get("parts")) if isinstance(call := part.get("functionCall"), dict)
+        ]
         ids += [row.get("call_id")] if str(row.get("type")).endswith("_call") else []
         yield from (call_id for call_id in ids if isinstance(call_id, str) and _RANDOM_ID.search(call_id))
 

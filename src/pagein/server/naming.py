@@ -18,6 +18,8 @@ NAME_MAX_CHARS = 160
 _OLD_CLAUDE_USER = re.compile(r"_session_([0-9a-fA-F-]{8,64})$")
 _CODEX_TURN = "x-codex-turn-metadata"
 _AGENTS = ("claude-code:", "codex:", "opencode:", "session:")
+_AGENT_PROGRAM = "GeminiCLI"
+"""The beginning of the user agent of an agent that names no run."""
 _PROBES = ("warmup", "quota")
 
 
@@ -44,19 +46,24 @@ def clean_name(name: str) -> str:
     return f"{plain[: NAME_MAX_CHARS - 17]}-{digest}"
 
 
-def is_side_request(protocol: WireProtocol, name: str, body: Mapping[str, Any], rows: Sequence[Any]) -> bool:
+def is_side_request(
+    protocol: WireProtocol, name: str, headers: Mapping[str, str], body: Mapping[str, Any], rows: Sequence[Any]
+) -> bool:
     """True for a request beside its run, of which nothing is handed over again: it has one token for the answer, or an agent
-    asks without tools, or only to warm up, and hands over nothing that a model said.
+    asks without tools, or only to warm up, and hands over nothing that a model said, or asks Gemini for JSON.
     """
     if body.get("previous_response_id"):
         return False
+    is_agent = name.startswith(_AGENTS) or headers.get("user-agent", "").startswith(_AGENT_PROGRAM)
     is_first = all(isinstance(row, Mapping) and row.get("role") in ("user", "system", "developer") for row in rows)
     is_plain = not (body.get("tools") or body.get("functions")) or (is_first and _last_text(rows) in _PROBES)
-    return output_tokens(protocol, body) == 1 or (is_first and is_plain and name.startswith(_AGENTS))
+    options = body.get("generationConfig")
+    is_for_json = isinstance(options, Mapping) and options.get("responseMimeType") == "application/json"
+    return output_tokens(protocol, body) == 1 or (is_agent and is_plain and (is_first or is_for_json))
 
 
 def _last_text(rows: Sequence[Any]) -> str:
-    content = rows[-1].get("content")
+    content = rows[-1].get("content", rows[-1].get("parts"))
     block = content[-1] if isinstance(content, list) and content else content
     return str(block.get("text") if isinstance(block, Mapping) else block).strip().lower()
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
@@ -29,13 +29,23 @@ from pagein.server.answers import AnswerReader, new_reader, read_whole_answer
 from pagein.server.budgets import WindowTable, reserved_output
 from pagein.server.cache_markers import place_markers
 from pagein.server.clients import window_share
-from pagein.server.events import EventSplitter, StreamEvent
+from pagein.server.events import ArraySplitter, EventSplitter, StreamEvent
+from pagein.server.forward import open_upstream
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import RUN_HEADER, is_side_request, name_run
 from pagein.server.runs import KnownBy, Outcome, PreparedView, RunRequest, Runs, name_by_content
 from pagein.server.settings import ServerSettings
-from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, overflow_error, reason_to_observe
+from pagein.server.wire import (
+    MESSAGES,
+    Endpoint,
+    WireProtocol,
+    error_body,
+    find_rows,
+    is_rest_asked,
+    overflow_error,
+    reason_to_observe,
+)
 
 if TYPE_CHECKING:
     from pagein.server.telemetry import ChatTelemetry
@@ -60,13 +70,18 @@ class ServerBusy(Exception):
 class Forwarding:
     """What is forwarded: a body, and what is said of it. ``prepared`` is None where nothing was recorded."""
 
-    protocol: WireProtocol
+    endpoint: Endpoint
     body: bytes
     note: str
     request: RunRequest | None = None
     prepared: PreparedView | None = None
     is_view: bool = False
     """True if the messages are a view in the place of the client's own."""
+
+    @property
+    def protocol(self) -> WireProtocol:
+        """The protocol of the request and its answer."""
+        return self.endpoint.protocol
 
 
 class Proxy:
@@ -85,50 +100,40 @@ class Proxy:
     # Requests to models
 
     async def handle(
-        self, protocol: WireProtocol, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
+        self, endpoint: Endpoint, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
     ) -> None:
-        """Answer one request to a model."""
-        await self._answer(
-            protocol, scope, receive, send, lambda incoming: self._handle(protocol, tenant, incoming, send)
-        )
-
-    async def _answer(
-        self,
-        protocol: WireProtocol,
-        scope: http.Scope,
-        receive: http.Receive,
-        send: http.Send,
-        work: Callable[[http.Incoming], Awaitable[object]],
-    ) -> None:
-        """Read a request and do the work of it; refuse what is too large, or more than can wait."""
+        """Answer one request to a model, or to count one; refuse what is too large, or more than can wait."""
         limit = self._settings.limits.body_bytes
+        work = self._count if endpoint.is_count else self._handle
         try:
             incoming = await http.read_incoming(scope, receive, limit)
-            await http.run_until_hangup(receive, work(incoming))
+            await http.run_until_hangup(receive, work(endpoint, tenant, incoming, send))
         except http.ClientGone:
             self._metrics.count("hangups")
         except http.TooLarge:
             self._metrics.count("refused", "too large")
-            body = error_body(protocol, f"the request is over {limit} bytes", kind="request_too_large")
+            body = error_body(endpoint.protocol, 413, f"the request is over {limit} bytes")
             await http.send_json(send, 413, body)
         except ServerBusy:
             self._metrics.count("refused", "busy")
-            text = error_body(protocol, "pagein is busy; ask again", kind="overloaded_error")
+            text = error_body(endpoint.protocol, 503, "pagein is busy; ask again")
             await http.send_json(send, 503, text, retry_after="1")
 
-    async def _handle(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
+    async def _handle(self, endpoint: Endpoint, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
         started = time.monotonic()
         if self._telemetry is not None:
             self._telemetry.join_trace(incoming.headers)
         try:
-            plan = await self._plan(protocol, tenant, incoming)
+            plan = await self._plan(endpoint, tenant, incoming)
         except OverBudget as error:
             self._metrics.count("requests", "over budget")
-            body = overflow_error(protocol, str(error), error.needed, error.limit)
+            body = overflow_error(endpoint.protocol, str(error), error.needed, error.limit)
             await http.send_json(send, 400, body, **{http.OWN_HEADER: "over-budget"})
             return
         except _Refusal as refusal:
-            await http.send_json(send, 502, error_body(protocol, str(refusal)), **{http.OWN_HEADER: "failed"})
+            await http.send_json(
+                send, 502, error_body(endpoint.protocol, 502, str(refusal)), **{http.OWN_HEADER: "failed"}
+            )
             return
         self._metrics.observe_added(time.monotonic() - started)
         self._metrics.count("requests", plan.note.partition(";")[0])
@@ -151,19 +156,12 @@ class Proxy:
             with suppress(PageinError, ServerBusy):
                 await self._in_thread(request.key, lambda: self._runs.read_ahead(request, prepared.place))
 
-    async def count_tokens(
-        self, protocol: WireProtocol, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
-    ) -> None:
+    async def _count(self, endpoint: Endpoint, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
         """Ask the upstream for the tokens of a request's view; nothing is recorded."""
-        await self._answer(
-            protocol, scope, receive, send, lambda incoming: self._count(protocol, tenant, incoming, send)
-        )
-
-    async def _count(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
-        plan = Forwarding(protocol, incoming.raw, "passed")
+        plan = Forwarding(endpoint, incoming.raw, "passed")
         if self._settings.mode == "view":
             try:
-                request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
+                request = await self._in_thread(None, lambda: self._read_request(endpoint, tenant, incoming))
                 plan = plan if isinstance(request, str) else await self._plan_preview(plan, request, "count; view")
             except (ServerBusy, http.TooLarge):
                 raise
@@ -181,19 +179,19 @@ class Proxy:
 
     # Before forwarding
 
-    async def _plan(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming) -> Forwarding:
+    async def _plan(self, endpoint: Endpoint, tenant: str, incoming: http.Incoming) -> Forwarding:
         """Decide what is forwarded; where pagein fails, the request as it came. Raises OverBudget, _Refusal."""
-        original = Forwarding(protocol, incoming.raw, "")
+        original = Forwarding(endpoint, incoming.raw, "")
         if self._settings.mode == "off":
             return replace(original, note="off")
         try:
-            request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
+            request = await self._in_thread(None, lambda: self._read_request(endpoint, tenant, incoming))
             if isinstance(request, str):
                 return replace(original, note=f"bypass; reason={quote(request)}")
             if request.is_side:
                 plan = replace(original, note="side")
                 return await self._plan_preview(plan, request, "side; view") if self._settings.mode == "view" else plan
-            reason = reason_to_observe(protocol, request.body)
+            reason = reason_to_observe(request.protocol, request.body)
             prepared = await self._prepare(request, is_view=self._settings.mode == "view" and not reason)
             if prepared is None:
                 return replace(original, note="bypass; reason=unknown%20previous%20response")
@@ -213,10 +211,10 @@ class Proxy:
             raise _Refusal(f"pagein failed before forwarding ({kind}), and --strict forwards nothing then") from None
         return replace(original, note=f"bypass; reason={quote(kind)}")
 
-    def _read_request(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming) -> RunRequest | str:
+    def _read_request(self, endpoint: Endpoint, tenant: str, incoming: http.Incoming) -> RunRequest | str:
         """The request as its run needs it, or the reason why it has none."""
         limit = self._settings.limits.body_bytes
-        headers = incoming.headers
+        headers, protocol = incoming.headers, endpoint.protocol
         try:
             body = http.parse_object(http.unpack(incoming.raw, headers.get("content-encoding", ""), limit))
         except http.Unpackable:
@@ -232,9 +230,12 @@ class Proxy:
         if known_by == "content" and (known := self._runs.name_by_calls(tenant, rows)) and name in ("", known):
             name, known_by = known, "call"
         name = name or name_by_content(protocol, rows)
-        is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, body, rows)
+        is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, headers, body, rows)
         share = window_share(headers.get("user-agent", ""))
-        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, share, is_side)
+        model = endpoint.model or str(body.get("model") or "")
+        return RunRequest(
+            tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, share, is_side, model
+        )
 
     async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:
         """Record the request and make its view; None for one that goes on from a response that is not known."""
@@ -267,7 +268,7 @@ class Proxy:
         if overflow is None or request is None or prepared is None or not plan.note.startswith("view"):
             return None
         counted = prepared.tokens + prepared.beside
-        output = reserved_output(request.protocol, request.body, prepared.window)
+        output = reserved_output(request.protocol, request.body, request.model, prepared.window)
         self._windows.learn(
             request.upstream, request.model, overflow, counted=counted, output=output, assumed=prepared.window
         )
@@ -330,7 +331,7 @@ class Proxy:
             text = (
                 f"the upstream {plan.request.upstream if plan.request else ''} did not answer: {type(error).__name__}"
             )
-            await http.send_json(send, status, error_body(plan.protocol, text), **{http.OWN_HEADER: plan.note})
+            await http.send_json(send, status, error_body(plan.protocol, status, text), **{http.OWN_HEADER: plan.note})
             return None
 
     def is_unpacked(self, response: httpx2.Response) -> bool:
@@ -340,19 +341,16 @@ class Proxy:
         return {coding.strip() for coding in codings} <= {"identity", *map(str.strip, known)}
 
     def _open(self, incoming: http.Incoming, plan: Forwarding) -> AbstractAsyncContextManager[httpx2.Response]:
-        _, base, target = self._settings.upstream_of(incoming.path)
         left_out = _HELD_CODINGS if plan.is_view else (b"accept-encoding",)
         headers = [*http.request_headers(incoming.pairs, without=left_out), (b"accept-encoding", b"identity")]
-        return self._client.stream(
-            incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=plan.body
-        )
+        return open_upstream(self._client, self._settings, incoming, headers=headers, content=plan.body)
 
     async def finish(self, plan: Forwarding, answer: Answer) -> None:
         """Record an answer, or what became of its request. What cannot be recorded is relayed all the same."""
         request, prepared = plan.request, plan.prepared
         if request is None or prepared is None:
             return
-        rows, outcome = answer.rows or [], answer.outcome
+        rows, outcome = [] if is_rest_asked(request.body) else answer.rows or [], answer.outcome
         if self._telemetry is not None:
             self._telemetry.tell(request, prepared, outcome)
         try:
@@ -401,9 +399,9 @@ class _Exchange:
 
     async def relay(self, response: httpx2.Response) -> Forwarding | None:
         """Relay the answer; return a smaller plan in its place where the request was too long."""
-        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        if response.status_code == 200 and is_stream:
-            return await self._relay_stream(response)
+        is_events = response.headers.get("content-type", "").startswith("text/event-stream")
+        if response.status_code == 200 and (is_events or self.plan.endpoint.is_stream):
+            return await self._relay_stream(response, EventSplitter() if is_events else ArraySplitter())
         data = await response.aread()
         if response.status_code == 200:
             rows, usage, response_id = read_whole_answer(self.plan.protocol.name, http.parse_object(data))
@@ -427,8 +425,10 @@ class _Exchange:
         pairs = http.response_headers(response.headers.raw, without=without)
         return [*pairs, (http.OWN_HEADER.encode(), self.plan.note.encode("latin-1"))]
 
-    async def _relay_stream(self, response: httpx2.Response) -> Forwarding | None:
-        reader, splitter = new_reader(self.plan.protocol.name), EventSplitter()
+    async def _relay_stream(
+        self, response: httpx2.Response, splitter: EventSplitter | ArraySplitter
+    ) -> Forwarding | None:
+        reader = new_reader(self.plan.protocol.name)
         relay = _StreamRelay(self, response, reader)
         async for chunk in response.aiter_bytes():
             for event in splitter.feed(chunk):

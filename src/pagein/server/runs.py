@@ -68,16 +68,12 @@ class RunRequest:
     """The share of the model's window above which the client compacts."""
     is_side: bool = False
     """True for a request beside the run, of which nothing is recorded."""
+    model: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
         """The tenant and the name: runs of one are looked for among each other, one request at a time."""
         return self.tenant, self.name
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return str(self.body.get("model") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +252,7 @@ class Runs:
         budget = replace(window_budget(window, memory.counter), bytes=memory.budget.bytes)
         if memory.budget != budget:
             memory.set_budget(budget)
-        room = request_room(request.protocol, request.body, window, beside, share=request.window_share)
+        room = request_room(request.protocol, request.body, request.model, window, beside, share=request.window_share)
         if budget.bytes is not None:
             room = replace(room, tool_bytes=json_bytes(request.body) - json_bytes(request.rows))
         return window, beside, room

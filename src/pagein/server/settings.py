@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pagein.errors import ConfigurationError
 
 Mode = Literal["view", "observe", "off"]
+
+_VERSION = r"/v1[a-z]*\d*"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MEGABYTE = 1024 * 1024
@@ -78,8 +80,14 @@ class ServerSettings:
         name, target = (first, f"/{rest}") if first in self.upstreams else (next(iter(self.upstreams)), path)
         base = self.upstreams[name].rstrip("/")
         # Base addresses are given with and without the version.
-        target = target.removeprefix("/v1") if base.endswith("/v1") and target.startswith("/v1/") else target
+        target = re.sub(f"^{_VERSION}(?=/)", "", target) if re.search(f"{_VERSION}$", base) else target
         return name, base, target
+
+
+def find_credential(headers: Mapping[str, str], query: bytes) -> str:
+    """The credential of the provider in a request; "" for none. Google's keys may stand in the address."""
+    named = (headers.get(name) for name in ("authorization", "x-api-key", "x-goog-api-key"))
+    return next(filter(None, named), "") or parse_qs(query.decode("latin-1")).get("key", [""])[0]
 
 
 def tenant_of_credential(secret: str, credential: str) -> str:

@@ -13,7 +13,9 @@ from pagein.memory.requests import read_request_usage
 from pagein.memory.telemetry import SCHEMA_URL, named
 from pagein.server.runs import Outcome, PreparedView, RunRequest
 
-PROVIDERS: Mapping[str, str] = {"messages": "anthropic", "chat": "openai", "responses": "openai"}
+PROVIDERS: Mapping[str, str] = {
+    "messages": "anthropic", "chat": "openai", "responses": "openai", "gemini": "gcp.gemini",
+}  # fmt: skip
 """The provider that a protocol is of; what an upstream calls itself is not known."""
 
 

@@ -4,7 +4,8 @@
     with serve_app(provider) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="x")
 
-It speaks Anthropic's messages, OpenAI's chat completions and the Responses API. It is an ASGI app without a framework.
+It speaks Anthropic's messages, OpenAI's chat completions, the Responses API and Gemini's contents. It is an ASGI app without a
+framework.
 """
 
 from pagein.testing.provider.app import Fault, Received, ScriptedProvider, serve_app

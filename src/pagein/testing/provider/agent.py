@@ -16,11 +16,14 @@ from typing import Any
 from pagein.testing.provider.app import Received, ScriptedProvider, serve_app
 from pagein.testing.provider.scripts import Protocol, ToolLoop
 
-PROTOCOLS: tuple[Protocol, ...] = ("messages", "chat", "responses")
-_PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
+PROTOCOLS: tuple[Protocol, ...] = ("messages", "chat", "responses", "gemini")
+MODEL = {"messages": "claude-sonnet-4-6", "chat": "gpt-5", "responses": "gpt-5", "gemini": "gemini-2.5-flash"}
+_PATHS = {
+    "messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses",
+    "gemini": f"/v1beta/models/{MODEL['gemini']}:generateContent",
+}  # fmt: skip
 _SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}}
 _MARKER = {"cache_control": {"type": "ephemeral"}}
-MODEL = {"messages": "claude-sonnet-4-6", "chat": "gpt-5", "responses": "gpt-5"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ def run_agent(url: str, protocol: Protocol, size: int) -> int:
     """Run an agent to its end; return the number of its requests. Raises httpx2's errors."""
     import httpx2  # noqa: PLC0415 - an extra
 
-    history: list[Any] = [{"role": "user", "content": "Read every file, one at a time."}]
+    task, key = "Read every file, one at a time.", "parts" if protocol == "gemini" else "content"
+    history: list[Any] = [{"role": "user", key: [{"text": task}] if protocol == "gemini" else task}]
     with httpx2.Client(base_url=url, timeout=120) as client:
         for number in range(1, 100_000):
             answer = client.post(_PATHS[protocol], json=_body(protocol, history))
@@ -134,6 +138,10 @@ def _body(protocol: Protocol, history: list[Any]) -> dict[str, Any]:
         case "responses":
             tools = [{"type": "function", **function, "parameters": _SCHEMA}]
             return {"model": MODEL[protocol], "max_output_tokens": 500, "instructions": "You read files.", "tools": tools, "input": history}  # fmt: skip
+        case "gemini":
+            declared = [{"functionDeclarations": [{**function, "parameters": _SCHEMA}]}]
+            instruction = {"parts": [{"text": "You read files."}]}
+            return {"contents": history, "systemInstruction": instruction, "tools": declared, "generationConfig": {"maxOutputTokens": 500}}  # fmt: skip
 
 
 def _extend(protocol: Protocol, history: list[Any], answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -151,6 +159,11 @@ def _extend(protocol: Protocol, history: list[Any], answer: dict[str, Any]) -> l
             history += answer["output"]
             items = [item for item in answer["output"] if item["type"] == "function_call"]
             return [(item["call_id"], json.loads(item["arguments"])) for item in items]
+        case "gemini":
+            content = answer["candidates"][0]["content"]
+            history.append(content)
+            functions = [part["functionCall"] for part in content["parts"] if "functionCall" in part]
+            return [(function["name"], function["args"]) for function in functions]
 
 
 def _result(protocol: Protocol, call_id: str, text: str) -> dict[str, Any]:
@@ -161,3 +174,5 @@ def _result(protocol: Protocol, call_id: str, text: str) -> dict[str, Any]:
             return {"role": "tool", "tool_call_id": call_id, "content": text}
         case "responses":
             return {"type": "function_call_output", "call_id": call_id, "output": text}
+        case "gemini":  # a call of its has no id
+            return {"role": "user", "parts": [{"functionResponse": {"name": call_id, "response": {"output": text}}}]}

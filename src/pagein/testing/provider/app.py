@@ -11,16 +11,15 @@ from typing import Any, Literal
 
 from pagein.formats import format_named
 from pagein.server import http
+from pagein.server.wire import GEMINI, MESSAGES, Endpoint, WireProtocol, find_endpoint, find_rows
 from pagein.testing.provider.prompt_cache import PromptCache, Reading
 from pagein.testing.provider.scripts import Answer, Protocol, Question, Script
-from pagein.testing.provider.wire import PATHS, Event, answer_events, error_body, whole_answer
-
-FORMATS: Mapping[Protocol, str] = {"messages": "anthropic", "chat": "openai", "responses": "openai-responses"}
+from pagein.testing.provider.wire import Event, answer_events, error_body, whole_answer
 
 FaultKind = Literal[
     "rate-limit", "overloaded", "overflow", "overflow-event", "error-event", "cut", "silence", "bad-json", "bare-500"
 ]
-OverflowSpelling = Literal["anthropic", "openai", "bare"]
+OverflowSpelling = Literal["anthropic", "openai", "gemini", "bare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,38 +95,41 @@ class ScriptedProvider:
         except http.ClientGone:
             return
         path, headers, body = incoming.path, incoming.headers, _parse(incoming.raw)
-        if scope["method"] != "POST" or path not in PATHS:
+        endpoint = find_endpoint(path) if scope["method"] == "POST" else None
+        if endpoint is None or endpoint.is_count:
             self.others.append(Received(path, headers, body))
             await self._answer_other(path, body, incoming.raw, send)
             return
-        protocol = PATHS[path]
         number = len(self.received)
-        request = self._receive(protocol, path, headers, body, self.faults.get(number))
+        request = self._receive(endpoint.protocol, path, headers, body, self.faults.get(number))
         self.received.append(request)
+        is_array = endpoint.is_stream and b"alt=sse" not in incoming.query
         try:
-            await http.run_until_hangup(receive, _Exchange(self, protocol, number, request, send).answer())
+            await http.run_until_hangup(receive, _Exchange(self, endpoint, number, request, send, is_array).answer())
         except http.ClientGone:
             self.hangups += 1
 
     def _receive(
-        self, protocol: Protocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
+        self, protocol: WireProtocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
     ) -> Received:
         if not isinstance(body, dict):
             return Received(path, headers, body, problems=("the body is not JSON",), fault=fault)
-        question = _question(protocol, body)
+        question = _question(protocol.name, body)
         tokens = self.cache.count(body)
         is_over = bool(self.window) and tokens > self.window
-        form = format_named(FORMATS[protocol])
-        problems = form.problems(_messages(protocol, body))
+        problems = format_named(protocol.format).problems(_messages(protocol.name, body))
         # Anthropic takes a system message in mid-conversation with a beta header; the format's rules do not know it.
         if "mid-conversation" in headers.get("anthropic-beta", ""):
             problems = tuple(problem for problem in problems if ".role: system" not in problem)
-        schema = find_schema(protocol, body)
+        # Gemini takes contents of one role in a row, as its SDK's chats have them.
+        if protocol is GEMINI:
+            problems = tuple(problem for problem in problems if not problem.endswith("in a row"))
+        schema = find_schema(protocol.name, body)
         problems = (*problems, *(find_schema_problems(schema) if schema is not None else ()))
         is_refused = is_over or bool(problems) or fault is not None
         reading = Reading(tokens, 0, 0, 0)
         if not is_refused or (fault is not None and fault.kind == "cut"):
-            reading = self.cache.look_up(body, explicit=protocol == "messages")
+            reading = self.cache.look_up(body, explicit=protocol is MESSAGES)
         return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction, fault)
 
     async def _answer_other(self, path: str, body: Any, raw: bytes, send: http.Send) -> None:
@@ -136,6 +138,8 @@ class ScriptedProvider:
         elif path == "/v1/responses/input_tokens" and isinstance(body, dict):
             tokens = self.cache.count(body)
             await _send_json(send, 200, {"object": "response.input_tokens", "input_tokens": tokens})
+        elif path.endswith(":countTokens") and isinstance(body, dict):
+            await _send_json(send, 200, {"totalTokens": self.cache.count(body)})
         elif path == "/v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
         elif path == "/echo":
@@ -150,10 +154,16 @@ class _Exchange:
     """One request and its answer."""
 
     provider: ScriptedProvider
-    protocol: Protocol
+    endpoint: Endpoint
     number: int
     request: Received
     send: http.Send
+    is_array: bool = False
+    """True for a stream that is a JSON array in place of events."""
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.endpoint.protocol.name
 
     async def answer(self) -> None:
         """Answer by the script or with the fault. Raises _Cut: the server closes the connection without an end then."""
@@ -165,7 +175,7 @@ class _Exchange:
         if request.is_over:
             await self._overflow(self.provider.window)
             return
-        is_streamed = bool(body.get("stream"))
+        is_streamed = bool(body.get("stream")) or self.endpoint.is_stream
         fault = request.fault
         if fault is not None and not (is_streamed and fault.kind in ("cut", "error-event", "overflow-event")):
             await self._break(fault)
@@ -176,7 +186,7 @@ class _Exchange:
         if schema is not None and (misfit := find_misfit(schema, _parse(answer.text.encode()))):
             await self._fail(500, "api_error", f"the script's answer does not fit the schema: {misfit}")
             return
-        model = str(body.get("model", "scripted"))
+        model = self.endpoint.model or str(body.get("model", "scripted"))
         if not is_streamed:
             whole = whole_answer(self.protocol, model, self.number, answer, request.reading)
             await _send_json(self.send, 200, whole, {"request-id": f"req_{self.number}"})
@@ -188,15 +198,17 @@ class _Exchange:
 
     async def _stream(self, events: list[Event]) -> None:
         fault = self.request.fault
-        head = {"content-type": "text/event-stream; charset=utf-8", "request-id": f"req_{self.number}"}
+        kind = "application/json" if self.is_array else "text/event-stream"
+        head = {"content-type": f"{kind}; charset=utf-8", "request-id": f"req_{self.number}"}
         await http.start_answer(self.send, 200, _pairs(head))
         for at, event in enumerate(self._with_fault(events, fault)):
             if fault is not None and fault.kind == "cut" and at == len(events) // 2:
                 raise _Cut
-            await http.send_chunk(self.send, event.encode())
+            frame = (b",\r\n" if at else b"[") + json.dumps(event.data, indent=2).encode()
+            await http.send_chunk(self.send, frame if self.is_array else event.encode())
             if self.provider.pause:
                 await asyncio.sleep(self.provider.pause)
-        await http.send_chunk(self.send, b"", more=False)
+        await http.send_chunk(self.send, b"]" if self.is_array else b"", more=False)
 
     def _with_fault(self, events: list[Event], fault: Fault | None) -> Iterator[Event]:
         if fault is None or fault.kind == "cut":
@@ -212,7 +224,8 @@ class _Exchange:
             failed = {**response, "error": {"code": code, "message": message}}
             yield Event("response.failed", {"type": "response.failed", "sequence_number": 2, "response": failed})
         else:
-            yield Event("error" if self.protocol == "messages" else "", error_body(self.protocol, 200, kind, message))
+            body = error_body(self.protocol, 400 if is_overflow else 503, kind, message)
+            yield Event("error" if self.protocol == "messages" else "", body)
 
     async def _break(self, fault: Fault) -> None:
         match fault.kind:
@@ -220,7 +233,7 @@ class _Exchange:
                 head = {"retry-after": "7", "x-ratelimit-remaining-requests": "0"}
                 await self._fail(429, "rate_limit_error", "Rate limit reached", head)
             case "overloaded":
-                await self._fail(529, "overloaded_error", "Overloaded")
+                await self._fail(503 if self.protocol == "gemini" else 529, "overloaded_error", "Overloaded")
             case "overflow" | "overflow-event":
                 await self._overflow(fault.window)
             case "silence":
@@ -250,6 +263,9 @@ class _Exchange:
                 named = f" This model's maximum context length is {window} tokens." if window else ""
                 text = f"Your input exceeds the context window of this model.{named}"
                 return 400, text, "context_length_exceeded"
+            case "gemini":
+                text = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
+                return 400, text if window else text.replace(f" ({tokens})", "").replace(" (0)", ""), ""
             case "bare":
                 return 413, "Input is too long for requested model.", ""
 
@@ -264,7 +280,9 @@ class _Cut(Exception):
 
 
 def _messages(protocol: Protocol, body: Mapping[str, Any]) -> Any:
-    """The messages of a request, and Anthropic's system, as its format checks them."""
+    """The messages of a request, and what its system says, as its format checks them."""
+    if protocol == "gemini":
+        return {**body, "contents": find_rows(GEMINI, body)}
     if protocol != "responses":
         return {"messages": body.get("messages"), **({"system": body["system"]} if body.get("system") else {})}
     rows = body.get("input")
@@ -273,6 +291,7 @@ def _messages(protocol: Protocol, body: Mapping[str, Any]) -> Any:
 
 def _question(protocol: Protocol, body: Mapping[str, Any]) -> Question:
     tools = [tool for tool in body.get("tools") or () if isinstance(tool, Mapping)]
+    tools = [named for tool in tools for named in tool.get("functionDeclarations", [tool])]
     names = [tool.get("name") or (tool.get("function") or {}).get("name") for tool in tools]
     return Question(protocol, body, tuple(str(name) for name in names if name))
 
@@ -323,6 +342,8 @@ def find_schema(protocol: Protocol, body: Mapping[str, Any]) -> Mapping[str, Any
             found = (body.get("output_config") or {}).get("format") or {}
         case "responses":
             found = (body.get("text") or {}).get("format") or {}
+        case "gemini":
+            return None  # it takes any
     schema: Mapping[str, Any] | None = found.get("schema")
     return schema
 

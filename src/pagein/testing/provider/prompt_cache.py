@@ -91,15 +91,17 @@ def split_request(body: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the parts of a request in the order in which providers cache them: tools, system, messages."""
     for tool in body.get("tools") or ():
         yield _part(tool, "tool")
-    for key in ("system", "instructions"):
+    for key in ("system", "instructions", "systemInstruction"):
         if body.get(key):
-            yield from _content_parts(body[key], key)
-    rows = body.get("messages", body.get("input", ()))
+            system = body[key]
+            yield from _content_parts(system.get("parts", [system]) if isinstance(system, Mapping) else system, key)
+    rows = next((body[key] for key in ("messages", "input", "contents") if key in body), ())
     for row in [{"role": "user", "content": rows}] if isinstance(rows, str) else rows:
         role = str(row.get("role", row.get("type"))) if isinstance(row, Mapping) else ""
-        if isinstance(row, Mapping) and isinstance(row.get("content"), str | list) and row["content"]:
-            yield from _content_parts(row["content"], role)
-            rest = {key: value for key, value in row.items() if key not in ("content", "role")}
+        content = row.get("content", row.get("parts")) if isinstance(row, Mapping) else None
+        if isinstance(content, str | list) and content:
+            yield from _content_parts(content, role)
+            rest = {key: value for key, value in row.items() if key not in ("content", "parts", "role")}
             if rest.get("tool_calls") or rest.get("tool_call_id"):
                 yield _part(rest, role)
         else:

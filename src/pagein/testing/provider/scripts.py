@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Protocol = Literal["messages", "chat", "responses"]
+Protocol = Literal["messages", "chat", "responses", "gemini"]
 
 COMPACTION_PROMPTS = (
     "create a detailed summary of the conversation",  # Claude Code
@@ -18,6 +18,7 @@ COMPACTION_PROMPTS = (
     "summarizes internal chat history",  # Qwen Code
     "Summarize this session for continuation",  # Cline
     "context summarization assistant",  # pi
+    "generate the updated <state_snapshot>",  # Gemini CLI
 )
 """Words of the prompts with which agents have a model compact their history."""
 
@@ -49,20 +50,25 @@ class Question:
     tools: tuple[str, ...]
 
     @property
+    def rows(self) -> Any:
+        """The messages as they came; a text alone in the Responses API."""
+        return next((self.body[key] for key in ("messages", "input", "contents") if key in self.body), "")
+
+    @property
     def text(self) -> str:
         """All of the messages, as JSON."""
-        return json.dumps(self.body.get("messages", self.body.get("input", "")), ensure_ascii=False)
+        return json.dumps(self.rows, ensure_ascii=False)
 
     @property
     def last_text(self) -> str:
         """The last message, as JSON."""
-        rows = self.body.get("messages", self.body.get("input", ""))
+        rows = self.rows
         return json.dumps(rows[-1] if isinstance(rows, list) and rows else rows, ensure_ascii=False)
 
     @property
     def is_compaction(self) -> bool:
         """True if the client has the model compact its history."""
-        rows = self.body.get("messages", self.body.get("input", ""))
+        rows = self.rows
         ends = [*rows[:1], *rows[-2:]] if isinstance(rows, list) else rows
         text = json.dumps([self.body.get("instructions"), self.body.get("system"), ends])
         return any(prompt in text for prompt in COMPACTION_PROMPTS)
@@ -77,7 +83,8 @@ class ToolLoop:
 
     It counts its own answers, so it does not depend on how much of the history a request shows. ``tool`` is the name of
     the tool, by default the first in the request; ``arguments`` makes the arguments of a call from its number. Requests
-    without tools, as for a title, are answered by ``aside``, and those that ask for a summary by ``summary``.
+    without tools, as for a title, are answered by ``aside``, and those that ask for a summary by ``summary``. Where one of
+    Gemini's has a schema, the answer is the plainest that fits.
     """
 
     calls: int
@@ -95,8 +102,23 @@ class ToolLoop:
             return Answer(self.summary)
         name = self.tool or (question.tools[0] if question.tools else "")
         if name not in question.tools:
-            return Answer(self.aside)
+            schema = (question.body.get("generationConfig") or {}).get("responseJsonSchema")
+            return Answer(json.dumps(_plainest_value(schema)) if schema else self.aside)
         if self.made >= self.calls:
             return Answer(self.end)
         self.made += 1
         return Answer(self.text(self.made), (Call(name, self.arguments(self.made)),))
+
+
+def _plainest_value(schema: Mapping[str, Any]) -> Any:
+    match schema.get("type"):
+        case "object":
+            return {name: _plainest_value(part) for name, part in schema.get("properties", {}).items()}
+        case "string":
+            return schema.get("enum", ["none"])[0]
+        case "boolean":
+            return False
+        case "array":
+            return []
+        case _:
+            return 0

@@ -1,10 +1,10 @@
-"""The three protocols of the scripted provider: whole answers, events of a stream, errors."""
+"""The four protocols of the scripted provider: whole answers, events of a stream, errors."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,7 @@ from pagein.testing.provider.scripts import Answer, Call, Protocol
 Json = dict[str, Any]
 PIECE_CHARS = 24
 
-PATHS: Mapping[str, Protocol] = {
-    "/v1/messages": "messages", "/v1/chat/completions": "chat", "/v1/responses": "responses",
-}  # fmt: skip
+GOOGLE_STATUSES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,8 @@ def whole_answer(protocol: Protocol, model: str, number: int, answer: Answer, re
             return _completion(model, number, answer, reading)
         case "responses":
             return _response(model, number, answer, reading, "completed")
+        case "gemini":
+            return _content(model, number, answer, reading)
 
 
 def answer_events(
@@ -54,12 +54,16 @@ def answer_events(
             yield from _chunk_events(model, number, answer, reading, with_usage=with_usage)
         case "responses":
             yield from _response_events(model, number, answer, reading)
+        case "gemini":
+            yield from _content_events(model, number, answer, reading)
 
 
 def error_body(protocol: Protocol, status: int, kind: str, message: str, code: str = "") -> Json:
     """An error in the protocol's shape."""
     if protocol == "messages":
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
+    if protocol == "gemini":
+        return {"error": {"code": status, "message": message, "status": GOOGLE_STATUSES.get(status, "INTERNAL")}}
     return {"error": {"message": message, "type": kind, "param": None, "code": code or str(status)}}
 
 
@@ -278,6 +282,49 @@ def _item_events(index: int, item: Json) -> Iterator[Json]:
         done = {"arguments": item["arguments"], "name": item["name"]}
         yield {"type": "response.function_call_arguments.done", **place, **done}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+# -- Gemini's contents
+
+
+def _content_parts(model: str, number: int, answer: Answer) -> list[Json]:
+    """The parts of an answer; from Gemini 3 on a call has an id, and the first one a signature."""
+    is_signed = model.startswith("gemini-3")
+    parts: list[Json] = [{"text": answer.thinking, "thought": True}] if answer.thinking else []
+    if answer.text or not answer.calls:
+        parts.append({"text": answer.text or "."})
+    for at, call in enumerate(answer.calls):
+        id = call.id or (_random_part(number, at, call)[:8] if is_signed else "")
+        function = {**({"id": id} if id else {}), "name": call.name, "args": dict(call.arguments)}
+        signature = {"thoughtSignature": f"c2ln{number:04}"} if is_signed and not at else {}
+        parts.append({"functionCall": function, **signature})
+    return parts
+
+
+def _content_response(model: str, number: int, parts: list[Json], finish: Json, usage: Json) -> Json:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, **finish}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": f"r{number:06}"}
+
+
+def _content(model: str, number: int, answer: Answer, reading: Reading) -> Json:
+    written = _output_tokens(answer)
+    usage = {
+        "promptTokenCount": reading.tokens,
+        "candidatesTokenCount": written,
+        "totalTokenCount": reading.tokens + written,
+    }
+    usage |= {"cachedContentTokenCount": reading.cached} if reading.cached else {}
+    return _content_response(model, number, _content_parts(model, number, answer), {"finishReason": "STOP"}, usage)
+
+
+def _content_events(model: str, number: int, answer: Answer, reading: Reading) -> Iterator[Event]:
+    whole = _content(model, number, answer, reading)
+    early = {key: whole["usageMetadata"][key] for key in ("promptTokenCount",)}
+    for part in whole["candidates"][0]["content"]["parts"]:
+        for piece in [{**part, "text": text} for text in _pieces(part["text"])] if "text" in part else [part]:
+            yield Event("", _content_response(model, number, [piece], {}, early))
+    end = _content_response(model, number, [{"text": ""}], {"finishReason": "STOP"}, whole["usageMetadata"])
+    yield Event("", end)
 
 
 def _pieces(text: str) -> list[str]:
