@@ -71,7 +71,7 @@ def test_watch_prints_a_line_for_each_request(run, sent):
     assert (code, len(lines)) == (0, 2)
     assert "/ 4,000" in lines[1]
     assert lines[0].endswith("the first")
-    assert "as before" in lines[1]
+    assert "% the same" in lines[1]
     assert run("watch", path, "--most", 0)[0] == 1
 
 

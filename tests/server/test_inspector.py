@@ -14,6 +14,7 @@ from pagein.evaluation.runs import demo_run
 from pagein.events.handles import step_handle
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory._state import FoldedLog
+from pagein.memory.requests import PageInRecord
 
 testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
@@ -376,3 +377,20 @@ def test_the_pages_are_small():
     files = [*names, "vendor/preact.js", "vendor/hooks.js", "vendor/htm.js"]
     assert sum(len(gzip.compress(read_static(name))) for name in files) <= 60_000
     assert read_static("vendor/LICENSE-preact.txt").startswith(b"The MIT License")
+
+
+def test_a_chat_has_no_block_without_text_and_a_page_in_of_names_alone_says_why(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=900) as memory:
+        for number in range(24):
+            memory.record(TaskStep(f"Question {number} about parse_header_{number}?"))
+            memory.to_messages()
+            memory.record(ActionStep(f"Answer {number}: " + "so it goes, as they say. " * 9))
+    with closing(InspectorData(str(path))) as data:
+        request = data.request("r", 24)
+        assert all(block["text"] and block["tokens"] for block in request["blocks"])
+        assert request["rest"] == 3
+        (hit,) = data.search("parse_header_7 parse_header_7 header", "r")["hits"][:1]
+    words = hit["why"].removeprefix("words: ").split(", ")
+    assert len(words) == len(set(words))
+    assert PageInRecord(7, names=(3, 4)).why

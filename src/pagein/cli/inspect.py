@@ -400,7 +400,7 @@ def _print_report(report: Report) -> None:
         )
     out.print(sums)
     entries = _output.new_table("in the view, in its order", "handle", "tier", "why", "tokens", text_columns=3)
-    for line in report.lines:
+    for line in (line for line in report.lines if line.tokens):  # the others stand in the next table
         _output.add_row(entries, line.handle, line.tier, line.why, _output.format_count(line.tokens))
     out.print(entries)
     absent = _output.new_table("out of the view; pagein expand prints each", "handle", "tier", "why", text_columns=3)

@@ -106,7 +106,7 @@ def _request_line(row: dict[str, Any]) -> Text:
     line.append("#" * full, "green" if full < BAR_CELLS * 0.9 else "yellow").append("." * (BAR_CELLS - full), "dim")
     share = 100 * row["prefix"] // max(1, row["tokens"])
     why = f"{row['broke']}: {row['why']}" if row["broke"] else "goes on" if row["number"] > 1 else "the first"
-    line.append(f"  {share:>3} % as before  ").append(_output.strip_control(why), "dim")
+    line.append(f"  {share:>3} % the same  ").append(_output.strip_control(why), "dim")
     return line.append(f"  {_output.strip_control(row['outcome'])}" if row["outcome"] else "")
 
 

@@ -12,7 +12,7 @@ from pagein.events.handles import step_handle
 from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
-    from pagein.memory.requests import PageInRecord, RequestRecord, RequestUsage
+    from pagein.memory.requests import RequestRecord, RequestUsage
 
 CACHE_WARNING_SHARE = 0.5
 """Share of the tokens that stood unchanged below which a provider that read fewer from its cache is warned of. Providers
@@ -180,7 +180,7 @@ class CostAccount:
         for page_in in new:
             share = max(0, tokens) // len(new)
             handle, price = step_handle(page_in.head), share * self.prices.written
-            line = CostLine("page-in", record.number, handle, _reason(page_in), share, 0, price, 0.0)
+            line = CostLine("page-in", record.number, handle, page_in.why, share, 0, price, 0.0)
             self._standing[page_in.head] = _OpenLine(line, self._shown_price)
             self._page_ins.append(self._standing[page_in.head])
 
@@ -245,8 +245,3 @@ def _whole_tokens(record: RequestRecord) -> int:
 def _out_of_view(record: RequestRecord) -> int:
     """The tokens of the run that a request does not have."""
     return record.recorded - record.tokens + sum(record.tiers.get(tier, 0) for tier in _BESIDE)
-
-
-def _reason(page_in: PageInRecord) -> str:
-    """The reasons why the blocks of a page-in came back."""
-    return ", ".join(dict.fromkeys(reason for _, reason in page_in.reasons)) or "likely needed now"

@@ -48,6 +48,11 @@ class PageInRecord:
             for block in self.blocks
         )  # fmt: skip
 
+    @property
+    def why(self) -> str:
+        """The reasons why its blocks came back."""
+        return ", ".join(dict.fromkeys(reason for _, reason in self.reasons)) or "likely needed now"
+
 
 @dataclass(frozen=True, slots=True)
 class FactsRecord:

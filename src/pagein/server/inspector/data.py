@@ -221,7 +221,7 @@ class _Costs:
 def describe_request(run: str, again: RenderedRequest) -> Json:
     """A request block by block, with reasons and handles; what is out of it; whether it is what was sent."""
     view = again.view
-    blocks = [block_row(entry) for entry in view.request_entries]
+    blocks = [block_row(entry) for entry in view.request_entries if entry.messages]
     return {
         "run": run, "record": record_row(again.record) | full_record(again.record), "problem": again.problem,
         "blocks": blocks, "rest": view.tokens - sum(block["tokens"] for block in blocks),

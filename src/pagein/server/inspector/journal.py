@@ -131,7 +131,7 @@ class Journal:
         rows = [row | {"request": self._request_before(row["position"])} for row in self._asked]
         for record, page_in in self.page_ins:
             handles = list(dict.fromkeys(handle for handle, _ in page_in.reasons))
-            why = ", ".join(dict.fromkeys(reason for _, reason in page_in.reasons))
+            why = page_in.why
             rows.append(
                 {"at": record.at, "position": page_in.head, "by": "", "what": "page-in", "why": why, "handles": handles,
                  "request": record.number}

@@ -132,7 +132,9 @@ class _Scan:
         spellings = [(strength, term.spelling_in(text)) for term, strength in zip(self._terms, strengths, strict=True)]
         words, within = ([word for strength, word in spellings if strength == wanted] for wanted in ("word", "within"))
         why = "; ".join(
-            f"{what}: {', '.join(names)}" for what, names in (("words", words), ("within", within)) if names
+            f"{what}: {', '.join(dict.fromkeys(names))}"
+            for what, names in (("words", words), ("within", within))
+            if names
         )
         excerpt = self._from_best_line(passage.text)
         is_whole = passage.whole and excerpt == passage.text

@@ -103,6 +103,7 @@ export const TimelineView = ({ run, version }) => {
       if (!rows.length) return html`<${NoRequests} value=${value} />`;
       const at = chosen === null ? rows.length - 1 : Math.min(chosen, rows.length - 1);
       const open = (index) => go(href("run", run, "request", rows[index].number));
+      const branched = rows.some((row) => row.branch !== rows[0].branch);
       return html`<${Timeline} rows=${rows} selected=${at} onSelect=${setChosen} onOpen=${open} />
         <${Legend} sums=${byGroup(rows[at].tiers)} total=${rows[at].tokens} />
         <${List}
@@ -115,8 +116,9 @@ export const TimelineView = ({ run, version }) => {
           columns=${[
             { name: "request", width: "minmax(4rem, .5fr)", class: "number" },
             { name: "tokens", ...NUMBER },
-            { name: "as before", ...NUMBER },
-            { name: "prefix", width: "minmax(8rem, 3fr)" },
+            { name: "same", ...NUMBER },
+            { name: "beginning", width: "minmax(8rem, 3fr)" },
+            ...(branched ? [{ name: "branch", width: "minmax(5rem, 1fr)", class: "wide" }] : []),
             { name: "entries", ...NUMBER, class: "number wide" },
             { name: "cached", ...NUMBER, class: "number wide" },
             { name: "outcome", width: "minmax(4rem, .8fr)", class: "wide" },
@@ -129,6 +131,7 @@ export const TimelineView = ({ run, version }) => {
             html`<span class=${row.compactions > (rows[index - 1] || row).compactions ? "strong" : ""}
               >${row.compactions > (rows[index - 1] || row).compactions ? "▲ " : ""}${visible(brokeText(row, rows[index - 1]))}</span
             >`,
+            ...(branched ? [visible(row.branch)] : []),
             count(row.head),
             row.usage ? count(row.usage.cache_read) : "–",
             visible(row.outcome || "–"),
@@ -175,7 +178,7 @@ const Asked = ({ run, version }) => {
           render=${(row) => [
             row.request ? html`<${Link} to=${href("run", run, "request", row.request)}>${row.request}<//>` : "–",
             row.what,
-            html`<span class="handles"><${Handles} run=${run} handles=${row.handles} /></span>`,
+            html`<span class="handles"><${Handles} run=${run} handles=${row.handles} />${row.what === "page-in" && !row.handles.length && "names"}</span>`,
             visible(row.why),
             row.by ? html`<${Link} to=${href("run", run, "step", row.by)}>${row.by}<//>` : "–",
           ]}
@@ -245,9 +248,9 @@ export const RequestView = ({ run, number, last, version }) => {
         <${Facts}
           pairs=${[
             ["tokens", html`<b>${count(record.tokens)}</b>`, `of ${count(record.limit)}`],
-            ["as before", percent(record.prefix, record.tokens), record.broke ? `then ${visible(record.broke)}: ${visible(record.why)}` : ""],
+            ["same beginning", percent(record.prefix, record.tokens), record.broke ? `then ${visible(record.broke)}: ${visible(record.why)}` : ""],
             ["out of it", count(out.length), "replaced or left out"],
-            record.usage && ["reported", count(record.usage.input), `${count(record.usage.cache_read)} from the cache`],
+            record.usage && ["reported", count(record.usage.input), `tokens, ${count(record.usage.cache_read)} from the cache`],
             ["sent", clock(record.at), [record.model, record.format, record.branch].filter(Boolean).map(visible).join(" · ")],
             record.outcome && ["outcome", visible(record.outcome)],
             ...Object.entries(record.seconds).map(([name, seconds]) => [visible(name), `${seconds} s`]),
@@ -469,8 +472,8 @@ export const CostView = ({ run, version }) => {
           pairs=${[
             ["requests", count(rows.length)],
             ["compactions", count(rows.at(-1).compactions)],
-            ["as before", percent(kept, sent), "of all tokens: a prompt cache can have them"],
-            known.length && ["reported", count(total("input")), `${count(total("cache_read"))} from the cache, ${count(total("cache_written"))} into it, ${count(total("output"))} written`],
+            ["same beginning", percent(kept, sent), "of all tokens: a prompt cache can have them"],
+            known.length && ["reported", count(total("input")), `tokens, ${count(total("cache_read"))} from the cache, ${count(total("cache_written"))} into it, ${count(total("output"))} written`],
           ]}
         />
         <${Loaded} data=${priced}>${({ cost }) => html`<${Facts}
@@ -491,7 +494,7 @@ export const CostView = ({ run, version }) => {
           columns=${[
             { name: "request", width: "minmax(4rem, .5fr)", class: "number" },
             { name: "sent", ...NUMBER }, { name: "whole history", ...NUMBER }, { name: "saved", ...NUMBER },
-            { name: "as before", ...NUMBER, class: "number wide" }, { name: "new", ...NUMBER, class: "number wide" },
+            { name: "same", ...NUMBER, class: "number wide" }, { name: "new", ...NUMBER, class: "number wide" },
             { name: "from cache", ...NUMBER, class: "number wide" }, { name: "into cache", ...NUMBER, class: "number wide" },
           ]}
           render=${(row) => [
