@@ -5,9 +5,10 @@ import json
 import pytest
 from facts_play import Scripted
 
-from pagein import ActionStep, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
+from pagein import ActionStep, AgentMemory, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.backends.memory import InMemoryLog
 from pagein.events.entries import FactsExtracted, Source
+from pagein.facts.extraction import pipeline
 from pagein.facts.extraction.model import RejectedAnswer, parse_answer
 from pagein.facts.extraction.pipeline import FactExtraction
 from pagein.facts.extraction.rules import Utterance, find_candidates
@@ -358,3 +359,22 @@ def test_extraction_never_speaks_for_the_tenant(facts_of, run):
     (fact,) = run.attend(facts)
     assert fact.scope == "session"
     assert facts_of("other").list() == ()
+
+
+def test_a_memory_that_is_opened_for_each_turn_reads_hardly_anything_again(tmp_path, monkeypatch):
+    read = []
+    find_candidates = pipeline.find_candidates
+
+    def counting(utterances):
+        read.append(len(utterances))
+        return find_candidates(utterances)
+
+    monkeypatch.setattr(pipeline, "find_candidates", counting)
+    for turn in range(30):
+        with AgentMemory.open(tmp_path / "run.db", session="run", user="ana") as memory:
+            memory.record(TaskStep(f"Is boat {turn} at the pier?"))
+            memory.to_messages()
+            memory.record(ActionStep(f"Boat {turn} is there."))
+            assert memory.facts.list() == ()
+    assert max(read) <= 9
+    assert sum(read) < 240

@@ -372,10 +372,11 @@ class Facts:
         return self._extraction.error
 
     def close(self) -> None:
-        """Record the uses of facts, and release the logs; a second call does nothing."""
+        """Record the uses of facts and what was read, and release the logs; a second call does nothing."""
         with self._lock:
             with suppress(LogError):
                 self.note_uses()
+                self._extraction.mark_read()
             for fact_log in self._logs:
                 fact_log.close()
 

@@ -43,6 +43,9 @@ MAX_KNOWN_FACTS = 40
 MIN_MARKED_ENTRIES = 200
 """Entries without a fact after which the position is recorded."""
 
+MIN_MARKED_AT_CLOSE = 8
+"""The same where a memory is closed: the next opening reads what is behind the position again, at 3 ms for an entry."""
+
 MAX_DEBOUNCES = 4
 """Debounces after which a busy session is read in any case."""
 
@@ -115,6 +118,12 @@ class FactExtraction:
         """Extract facts from all unread entries now, and return them. A model's failure is kept in ``error``."""
         with self._lock:
             return () if self.is_off else self._flush(read, head, now)
+
+    def mark_read(self) -> None:
+        """Record the position that the rules read, at the end: a web handler opens a memory for each turn. Raises LogError."""
+        with self._lock:
+            if self.model is None and self._read_until - self._facts.extracted_until() >= MIN_MARKED_AT_CLOSE:
+                self._record_drafts((), self._read_until, "rules")
 
     def _flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         facts: list[Fact] = []
