@@ -106,6 +106,108 @@ def test_a_log_keeps_its_ends_and_each_kind_of_error_once():
     assert left_out + sum(line in lines for line in short) == 400
 
 
+PODS = [f"{name}-{n}f8b   1/1     Running   0    {n}d" for n in range(30) for name in ("api", "checkout-worker")]
+PODS[23] = "api-11f8b   0/1     CrashLoopBackOff   17 (2m ago)    3d"
+BOX = "+----+-------+-------+"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\n".join(["NAME   READY   STATUS   RESTARTS   AGE", *PODS]), ("NAME   READY", PODS[23], " rows left out")),
+        (
+            "\n".join(
+                [
+                    BOX,
+                    "| id | name  | state |",
+                    BOX,
+                    *(f"| {n} | a {n} | open |" for n in range(90)),
+                    BOX,
+                    "90 rows in set",
+                ]
+            ),
+            (BOX + "\n| id | name", "| 0 | a 0", "90 rows in set", " rows left out"),
+        ),
+        (
+            " id | name | state\n----+------+------\n"
+            + "\n".join(f"  {n} | a{n} | {'lost' if n == 41 else 'open'}" for n in range(90)),
+            (" id | name", " 41 | a41 | lost", " rows left out"),
+        ),
+        (
+            "id,name,city\n" + "\n".join(f'{n},"Ruiz, Ana",Berlin' for n in range(120)),
+            ("id,name,city", " rows left out"),
+        ),
+    ],
+)
+def test_tables_as_programs_print_them_keep_the_header_and_the_row_that_differs(text, shown):
+    short = abridge(text, within(180))
+    assert COUNTER.text(short) <= 180
+    assert [part for part in shown if part not in short] == []
+
+
+FRAMES = [f"    at frame_{n} (lib/{n}.js:{n})" for n in range(80)]
+PASSED = [f"tests/test_{n}.py::test_{n} PASSED" for n in range(150)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        ([*PASSED[:70], "tests/test_a.py::test_a FAILED", *PASSED[70:]], ("test_a FAILED",)),
+        (["=== FAILURES ===", *FRAMES, "E       assert 502 == 200", *FRAMES, "1 failed in 3s"], ("assert 502", "1 failed")),
+        ([f"ok part {n}" for n in range(90)] + ["--- FAIL: TestWindow", "    w_test.go:8: got 3, want 5"] + PASSED, ("got 3",)),
+        ([*PASSED, "thread 'a::b' panicked at src/a.rs:2:9:", "  left: 1", " right: 2", *FRAMES], ("panicked", "right: 2")),
+        (["/srv/a.js", "  1:2  warning  semi"] * 30 + ["/srv/b.js", "  7:3  error  no-var"] + FRAMES, ("/srv/b.js", "no-var")),
+        ([f"10:00:{n % 60:02} \u4fe1\u606f {n}" for n in range(90)] + ["10:01:00 \u9519\u8bef \u5931\u8d25"] + PASSED, ("\u5931\u8d25",)),
+        ([f'{{"level": "info", "n": {n}, "to": "a"}}' for n in range(99)] + ['{"level": "error", "n": 9, "to": "a"}'] + PASSED[:9], ('"error"',)),
+    ],
+)  # fmt: skip
+def test_the_error_in_the_middle_of_an_output_stays(lines, shown):
+    short = abridge("\n".join(lines), within(250))
+    assert COUNTER.text(short) <= 250
+    assert [part for part in shown if part not in short] == []
+    left_out = sum(int(line.split()[1]) for line in short.splitlines() if line.endswith("s left out"))
+    assert left_out + sum(line in lines for line in short.splitlines()) == len(lines)
+
+
+@pytest.mark.parametrize("tokens", [600, 200])
+def test_json_between_other_lines_and_the_item_that_differs(tokens):
+    rows = [{"id": n, "state": "done", "note": "x" * 40} for n in range(90)]
+    rows[50]["state"] = "failed"
+    short = abridge("HTTP/2 200\n\n" + json.dumps({"jobs": rows, "next": "/p2"}) + "\n(0.2 s)", within(tokens))
+    head, body, end = short.split("\n\n")[0], short.split("\n\n")[1].splitlines()[0], short.splitlines()[-1]
+    value = json.loads(body)
+    assert (head, end, value["next"]) == ("HTTP/2 200", "(0.2 s)", "/p2")
+    shown = [row for row in value["jobs"] if isinstance(row, dict)]
+    assert 50 in [row["id"] for row in shown]
+    gaps = [int(row.split()[1]) for row in value["jobs"] if isinstance(row, str)]
+    assert sum(gaps) + len(shown) == 90
+
+
+def test_the_output_in_an_object_is_abridged_by_its_own_structure():
+    text = json.dumps({"exit_code": 1, "stdout": "\n".join([*PASSED, "tests/test_a.py::test_a FAILED", *FRAMES])})
+    value = json.loads(abridge(text, within(250)))
+    assert value["exit_code"] == 1
+    assert "test_a FAILED" in value["stdout"]
+    assert "lines left out" in value["stdout"]
+
+
+def test_a_diff_that_cannot_keep_its_hunks_names_its_files_and_counts_the_lines():
+    text = "\n".join(a_diff())
+    short = abridge(text, within(100)).splitlines()
+    assert [f"diff --git a/f{file}.py b/f{file}.py" for file in range(4)] == short[::2]
+    assert len(short[::2]) + sum(int(line.split()[1]) for line in short[1::2]) == len(text.splitlines())
+
+
+def test_a_deleted_comment_is_no_header_and_a_commit_is():
+    hunk = "@@ -1,40 +1,40 @@\n" + "\n".join("--- old note\n+++ new note" for _ in range(40))
+    text = (
+        f"commit {'a' * 40}\nAuthor: Ana\n\n    Notes.\n\ndiff --git a/m.sql b/m.sql\n--- a/m.sql\n+++ b/m.sql\n{hunk}"
+    )
+    short = abridge(text, within(150)).splitlines()
+    assert {f"commit {'a' * 40}", "    Notes.", "+++ b/m.sql"} <= set(short)
+    assert short.count("--- old note") < 40
+
+
 @pytest.mark.parametrize(
     "text",
     [

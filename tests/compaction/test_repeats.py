@@ -81,6 +81,41 @@ def test_line_numbers_make_no_difference():
     assert "s3.0 has the same" in results(act(numbered), act(FILE))[1]
 
 
+@pytest.mark.parametrize("number", ["{}\t{}", "{}\u2192{}", "{} | {}"])
+def test_a_viewers_numbers_and_its_empty_lines_are_no_change(number):
+    def numbered(lines):
+        return [number.format(f"{n:6}", line) for n, line in enumerate(lines, 1)]
+
+    older = results(act(numbered(FILE)), act(numbered([*FILE[:5], "", "", *FILE[5:12], "", *FILE[13:]])))[1]
+    assert older.splitlines()[0].endswith("s3.0 has it again, without 1 of its lines, with 0 others]")
+    assert older.splitlines()[1:] == ["| " + numbered(FILE)[12].strip()]
+
+
+def pods(minute, waiting):
+    return [
+        f"shop-worker-{n}   {'0/1     Pending' if n == waiting else '1/1     Running'}   0   {minute}m{n}s"
+        for n in range(12)
+    ]
+
+
+def test_a_poll_whose_times_alone_change_says_what_else_changed():
+    first, second, _ = results(*(act(pods(minute, waiting)) for minute, waiting in ((1, 7), (2, 7), (3, 30))))[1:]
+    why = "has it again, but for numbers, without 1 of its lines, with 1 others]"
+    assert first.splitlines()[0].endswith(f"s4.0 {why}")
+    assert second.splitlines()[1:] == ["| " + pods(2, 7)[7]]
+    assert results(act(pods(1, 30), name="one"), act(pods(2, 30), name="two"))[1] == "\n".join(pods(1, 30))
+    orders = [[f"handled order {n} of the day" for n in range(start, start + 20)] for start in (0, 40)]
+    assert results(*map(act, orders))[1] == "\n".join(orders[0])
+
+
+def test_lines_that_come_more_often_or_in_another_order_are_a_change():
+    jobs = [f'"job": "build-{n}",' for n in range(9)]
+    states = [["completed" if n < done else "queued" for n in range(9)] for done in (2, 4)]
+    polls = [[line for pair in zip(jobs, state, strict=True) for line in pair] for state in states]
+    assert "has it again, without 2 of its lines, with 2 others]" in results(*map(act, polls))[1]
+    assert "s3.0 has the same lines in another order]" in results(act(FILE), act(FILE[::-1]))[1]
+
+
 def test_another_call_has_to_repeat_most_of_it_and_the_same_call_half():
     half = [*FILE[:12], *OTHER[:8]]
     assert "has it again" in results(act(FILE), act(half))[1]

@@ -59,6 +59,27 @@ FAILED tests/test_a.py::test_limit - TypeError: li...
         ('Last error: none\nError Output: (none)\nErrors: []\n"error": "",\nError: n/a\nError: -', False, ()),
         ("KeyError: 0", False, ("KeyError: 0",)),
         ("Error: no such column", False, ("Error: no such column",)),
+        (
+            "E       assert 502 == 200\nt.py::test_a FAILED [ 3%]",
+            False,
+            ("assert 502 == 200", "t.py::test_a FAILED [ 3%]"),
+        ),
+        ("E       shop.errors.OutOfStock: sku-9\nE        +  where 3 = f()", False, ("shop.errors.OutOfStock: sku-9",)),
+        ("--- FAIL: TestA (0.0s)\n    a_test.go:8: got 3", False, ("--- FAIL: TestA (0.0s)", "a_test.go:8: got 3")),
+        ("test a::b ... ok\ntest a::c ... FAILED", False, ("test a::c ... FAILED",)),
+        ("FAIL src/a.test.ts\n  \u25cf cart \u203a adds", False, ("FAIL src/a.test.ts", "\u25cf cart \u203a adds")),
+        ("/a.js\n  3:7  error  no-var\n  4:1  warning  semi", False, ("3:7 error no-var",)),
+        (
+            "2026-11-22 10:00:01,2 ERROR no card\n2026-11-22 10:00:02 INFO errors: 0",
+            False,
+            ("2026-11-22 10:00:01,2 ERROR no card",),
+        ),
+        ("time=1 level=error msg=reset\ntime=2 level=info msg=error_page", False, ("time=1 level=error msg=reset",)),
+        (
+            "[ERROR] a.B:5 expected 3\n[ERROR] -> [Help 1]\n[ERROR] For more information",
+            False,
+            ("[ERROR] a.B:5 expected 3",),
+        ),
         ("0 errors, 12 passed\nFound 3 errors in docs/errors.md", False, ()),
     ],
 )

@@ -18,8 +18,11 @@ _PICTURE_TOOL = re.compile(r"screenshot|(?:browser|page|dom|take)_?(?:snapshot|s
 
 _LISTING_TOOL = re.compile(r"(?:list|ls)(?:_?(?:dir|director(?:y|ies)|files|folders?|processes|tabs))?", re.IGNORECASE)
 _STATE_COMMAND = re.compile(
-    r"(?:git\s+(?:status|branch|stash\s+list)|ls|tree|pwd|ps|jobs|df|free|docker\s+ps|kubectl\s+get)\b[^|;&<>\n]*"
+    r"(?:cd\s+[^|;&<>\s]+\s*&&\s*)?(?:git(?:\s+-C\s+\S+)?\s+(?:status|branch|stash\s+list)|ls|tree|pwd|ps|jobs|df|free|uptime|nvidia-smi"
+    r"|squeue|docker\s+(?:compose\s+)?(?:ps|images)|kubectl(?:\s+-\S+(?:\s+[^-\s]\S*)?)*\s+(?:get|top)|helm\s+(?:list|status)|systemctl\s+status"
+    r"|gh\s+(?:pr\s+(?:checks|status)|run\s+(?:list|view)))\b[^|;&<>\n]*"
 )
+_WAIT = re.compile(r"sleep\s+[\d.]+[smh]?\s*(?:;|&&)\s*")
 """Names of tools, and commands, whose newest result says all that an older one of the same call said."""
 
 
@@ -68,8 +71,11 @@ class Tools:
             return ""
         if _PICTURE_TOOL.search(call.name):
             return call.name
-        command = format_call(call.name, call.arguments).alone
-        is_listing = _LISTING_TOOL.fullmatch(call.name) or _STATE_COMMAND.fullmatch(command.strip())
+        command = format_call(call.name, call.arguments).alone.strip()
+        waited = _WAIT.match(command)
+        if waited and _STATE_COMMAND.fullmatch(command, waited.end()):
+            return f"{call.name} {command[waited.end() :]}"
+        is_listing = _LISTING_TOOL.fullmatch(call.name) or _STATE_COMMAND.fullmatch(command)
         return f"{call.name} {call.arguments}" if is_listing else ""
 
 

@@ -1,19 +1,22 @@
-"""Results abridged by their structure: JSON, diffs, tables and logs. Pure.
+"""Results abridged by their structure: JSON, diffs, tables, logs and the output of programs. Pure.
 
-What is left out is counted where it stood. A text of another kind, or one that does not fit so, is for the caller to clip.
+What is left out is counted where it stood. Rows and lines that differ from most of their kind, and errors, stay before others. A text of
+another kind, or one that does not fit so, is for the caller to clip.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any
 
+from pagein.context.ledger.error_lines import is_error
 from pagein.context.salience.lines import is_failure
 
-JSON_LEVELS = ((32, 600), (16, 300), (8, 160), (4, 80), (2, 40), (1, 20))
+JSON_LEVELS = ((64, 1_200), (32, 600), (24, 400), (16, 300), (12, 220), (8, 160), (6, 120), (4, 80), (2, 40), (1, 20))
 """Items of a list or an object, and characters of a text, that stay: the first pair with which JSON fits."""
 
 HUNK_LEVELS = (80, 40, 20, 10, 5, 2, 0)
@@ -29,154 +32,312 @@ TABLE_MIN_ROWS, LOG_MIN_LINES = 8, 20
 """Lines from which on a text may be a table, or a log."""
 
 LINE_SHARE = 0.8
-"""Share of the lines that look like rows, or records, of a table or a log."""
+"""Share of the lines that look like rows, or records, of a table or a log; and of the rows with the usual value of a field."""
 
-ERROR_SHARE, FIRST_SHARE = 0.4, 0.5
-"""Share of a log's tokens for its errors, and of the rest for its first lines."""
+SCANNED_LINES = 1_000
+"""Lines, or rows, at each end of a text, and items of a list, among which those that say more are looked for."""
 
-_HUNK = re.compile(r"@@ .*@@")
-_FILE_LINE = re.compile(
-    r"(?:diff --git|index|new file|deleted file|similarity|rename|old mode|new mode|Binary files|--- |\+\+\+ )"
-)
+HEADING_MAX_LINES = 40
+"""Lines above an indented one among which its heading is looked for."""
+
+KIND_SHARE = 0.03
+"""Share of a text's lines above which lines that differ in numbers alone are the usual ones."""
+
+NOTABLE_SHARE, FIRST_SHARE = 0.4, 0.5
+"""Share of the lines that stay for those that say more than others, and of the rest for the first ones."""
+
+_JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_FILE_LINE = re.compile(r"diff --git |commit [0-9a-f]{40}\b")
 _RECORD = re.compile(
     r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\w{3} [ \d]\d \d\d:\d\d|\d{9,13}\b|(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|TRACE)\b)"
 )
-_RULE_ROW = re.compile(r"[\s|+:=-]+")
+_RULE_ROW = re.compile(r"(?=.*[-=\u2500])[\s|+:=\u2500-\u257f-]+")
+_CELL_ENDS = tuple(map(re.compile, (r"\|", "\u2502", r"\t", ",", ";", r"(?<=\S) {2,}(?=\S)")))
+_CODE_LIKE = _CELL_ENDS[2:5]
+"""What ends a cell in tables that are never indented: indented lines with commas are code."""
+
 _DIGITS = re.compile(r"\d+")
+_NUMBERED = re.compile(r"\S*\d\S*|[^\w\s]{4,}")
+
+COUNT_LINE = re.compile(r"^\.\.\. [\d,]{1,20} (?:lines|rows) left out\n?", re.MULTILINE)
+"""A line that stands for those left out."""
 
 Fits = Callable[[str], bool]
 
 
 def abridge(text: str, fits: Fits) -> str | None:
     """Return a text abridged by its structure until it ``fits``; None if it has none, or does not fit so."""
-    forms = (_json_forms, _diff_forms, _table_forms, _log_forms)
-    for forms_of in forms:
-        candidates = forms_of(text)
-        if candidates is not None:
-            return next(filter(fits, candidates), None)
+    for abridge_as in (_abridge_json, _abridge_diff):
+        known, short = abridge_as(text, fits)
+        if known:
+            return short
+    lines = text.splitlines()
+    rows = [line for line in lines if line.strip()]
+    if (cell_end := _find_cell_end(rows)) is not None:
+        header = _count_header(rows)
+        return _abridge_rows(rows, header, _notable_rows(rows, header, cell_end), "rows", fits)
+    if (notable_lines := _notable_lines(lines)) is not None:
+        return _abridge_rows(lines, 0, notable_lines, "lines", fits)
     return None
 
 
-def _json_forms(text: str) -> Iterator[str] | None:
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > PARSED_MAX_CHARS:
-        return None
+# JSON
+
+
+def _abridge_json(text: str, fits: Fits) -> tuple[bool, str | None]:
+    """Return True for JSON, with lines of another kind around it or without, and what fits of it."""
+    start = _JSON_START.search(text, 0, 4_000)
+    if start is None or len(text) > PARSED_MAX_CHARS:
+        return False, None
     try:
-        value = json.loads(text)
+        value, end = json.JSONDecoder().raw_decode(text, start.end() - 1)
     except (ValueError, RecursionError):
-        return None
-    indent = 1 if "\n" in text.strip() else None
+        return False, None
+    before, after = text[: start.end() - 1], text[end:]
+    if end - start.end() < LINE_SHARE * len(text.strip()):
+        return False, None
+    indent = 1 if "\n" in text[start.end() : end] else None
     # Half of a surrogate pair can be written as an escape alone.
     has_halves = re.search(r"\\u[dD][89a-fA-F]", text) is not None
-    return (
-        json.dumps(_shorten(value, items, characters), ensure_ascii=has_halves, indent=indent)
-        for items, characters in JSON_LEVELS
-    )
+
+    def write(value: Any) -> str:
+        return before + json.dumps(value, ensure_ascii=has_halves, indent=indent) + after
+
+    if (key := _main_text(value, len(text))) is not None:
+        short = abridge(value[key], lambda form: fits(write(value | {key: form})))
+        if short is not None:
+            return True, write(value | {key: short})
+    outliers: dict[int, list[int]] = {}
+    candidates = (write(_shorten(value, items, characters, outliers)) for items, characters in JSON_LEVELS)
+    return True, next(filter(fits, candidates), None)
 
 
-def _shorten(value: Any, items: int, characters: int, depth: int = 0) -> Any:
+def _main_text(value: Any, characters: int) -> str | None:
+    """Return the key of the text in an object that is nearly all of it, such as a program's output."""
+    texts = value.items() if isinstance(value, dict) else ()
+    return next((key for key, text in texts if isinstance(text, str) and len(text) > LINE_SHARE * characters), None)
+
+
+def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[int]], depth: int = 0) -> Any:
     """Shorten the texts, lists and objects in a value of JSON; what is left out is counted."""
+
+    def inner(value: Any) -> Any:
+        return _shorten(value, items, characters, outliers, depth + 1)
+
     match value:
         case str() if len(value) > characters + 24:
             return f"{value[:characters]}... {len(value) - characters:,} characters more"
         case list() | dict() if depth == MAX_DEPTH and value:
             return f"... {len(value):,} items deeper"
         case list() if len(value) > items + 1:
-            more = [f"... {len(value) - items:,} items more"]
-            return [*(_shorten(item, items, characters, depth + 1) for item in value[:items]), *more]
+            if id(value) not in outliers:
+                outliers[id(value)] = _outliers([dict(_leaves(item)) for item in value[:SCANNED_LINES]])
+            notable = outliers[id(value)][: int(items * NOTABLE_SHARE)]
+            shown = {*notable, *range(items - len(notable))}
+            stretches = _stretches(len(value), shown)
+            return [
+                part
+                for is_shown, numbers in stretches
+                for part in (
+                    map(inner, value[numbers[0] : numbers[-1] + 1])
+                    if is_shown
+                    else (f"... {len(numbers):,} items more",)
+                )
+            ]
         case list():
-            return [_shorten(item, items, characters, depth + 1) for item in value]
+            return list(map(inner, value))
         case dict() if len(value) > 2 * items + 1:
-            shown = {
-                key: _shorten(item, items, characters, depth + 1) for key, item in list(value.items())[: 2 * items]
-            }
-            return shown | {"...": f"{len(value) - 2 * items:,} keys more"}
+            rows = {key: inner(item) for key, item in list(value.items())[: 2 * items]}
+            return rows | {"...": f"{len(value) - 2 * items:,} keys more"}
         case dict():
-            return {key: _shorten(item, items, characters, depth + 1) for key, item in value.items()}
+            return {key: inner(item) for key, item in value.items()}
         case _:
             return value
 
 
-def _diff_forms(text: str) -> Iterator[str] | None:
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the values in an object and in the objects in it, by their paths."""
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if isinstance(item, dict) and len(path) < 2:
+            yield from _leaves(item, (*path, key))
+        elif not isinstance(item, dict | list):
+            yield (*path, key), str(item)
+
+
+# Diffs
+
+
+def _abridge_diff(text: str, fits: Fits) -> tuple[bool, str | None]:
+    """Return True for a diff, and what fits of it: all headers and some changes, or the names of its files."""
     lines = text.splitlines()
     if not any(map(_HUNK.match, lines)) or not any(line.startswith("+++ ") for line in lines):
+        return False, None
+    marks = list(_mark_diff(lines))
+    for most in HUNK_LEVELS:
+        shown = {number for number, (is_header, order) in enumerate(marks) if is_header or 0 < order <= most}
+        if fits(short := _join(lines, shown, "lines")):
+            return True, short
+    names = [number for number, line in enumerate(lines) if _FILE_LINE.match(line)]
+    names = names or [number for number, line in enumerate(lines) if line.startswith("+++ ") and marks[number][0]]
+
+    def name_files(count: int) -> str:
+        return _join(lines, {*names[: count - count // 2], *names[len(names) - count // 2 :]}, "lines")
+
+    return True, _most_that_fits(name_files, len(names) + 1, fits)
+
+
+def _mark_diff(lines: Sequence[str]) -> Iterator[tuple[bool, int]]:
+    """Yield for each line if it is a header, and the number of a changed line in its hunk; 0 for an unchanged one.
+
+    The counts of a hunk say that ``--- x`` is a line in it. Behind these it goes on to the next header, as they may be wrong.
+    """
+    old = new = changed = 0
+    is_in_hunk = False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        is_file = _FILE_LINE.match(line) or (old <= 0 and new <= 0 and line.startswith("--- ") and after[:4] == "+++ ")
+        is_in_hunk = is_in_hunk and not is_file
+        hunk = _HUNK.match(line)
+        if is_in_hunk and not hunk and line[:1] in (" ", "+", "-", "\\", ""):
+            is_change = line[:1] in ("+", "-")
+            changed += is_change
+            old -= line[:1] in (" ", "-", "")
+            new -= line[:1] in (" ", "+", "")
+            yield False, changed * is_change
+            continue
+        if hunk:
+            old, new, changed, is_in_hunk = int(hunk[1] or 1), int(hunk[2] or 1), 0, True
+        yield True, 0
+
+
+# Tables, logs, the output of programs
+
+
+def _find_cell_end(rows: Sequence[str]) -> re.Pattern[str] | None:
+    """Return what ends a cell of a table; None if most lines have not the same number of cells, three at least."""
+    if len(rows) < TABLE_MIN_ROWS:
         return None
-    return ("\n".join(_shorten_diff(lines, most)) for most in HUNK_LEVELS)
+    sample = rows[:: 1 + len(rows) // 100]
+    is_indented = any(line[0].isspace() for line in rows[1:])
+    for end in _CELL_ENDS:
+        if is_indented and end in _CODE_LIKE:
+            continue
+        counts = Counter(len(end.split(line.strip())) for line in sample)
+        (count, times), *_ = counts.most_common(1)
+        if count >= 3 and times >= LINE_SHARE * len(sample):
+            return end
+    return None
 
 
-def _shorten_diff(lines: Sequence[str], most: int) -> Iterator[str]:
-    """Yield headers of files and hunks, and of each hunk ``most`` changed lines at most."""
-    changed = left_out = 0
-    for line in lines:
-        is_header = _HUNK.match(line) or _FILE_LINE.match(line)
-        if is_header and left_out:
-            yield _left_out_line(left_out)
-        if is_header:
-            changed = left_out = 0
-        changed += line.startswith(("+", "-")) and not is_header
-        if is_header or (line.startswith(("+", "-")) and changed <= most):
-            yield line
-        else:
-            left_out += 1
-    if left_out:
-        yield _left_out_line(left_out)
+def _scan(total: int, start: int = 0) -> list[int]:
+    """Return the numbers from ``start`` on of the lines that are looked at: of many those at both ends."""
+    return [*range(start, min(total, SCANNED_LINES)), *range(max(start, SCANNED_LINES, total - SCANNED_LINES), total)]
 
 
-def _left_out_line(count: int) -> str:
-    return f"... {count:,} lines left out"
+def _notable_rows(rows: Sequence[str], header: int, cell_end: re.Pattern[str]) -> list[int]:
+    """Return the numbers of the rows that say more than others: errors, then those that differ from most."""
+    numbers = _scan(len(rows), header)
+    outliers = _outliers([dict(enumerate(cell_end.split(rows[number].strip()))) for number in numbers])
+    errors = [number for number in numbers if is_error(rows[number])]
+    return list(dict.fromkeys((*_with_headings(rows, errors), *(numbers[row] for row in outliers))))
 
 
-def _table_forms(text: str) -> Iterator[str] | None:
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < TABLE_MIN_ROWS or not _has_columns(lines):
+def _with_headings(lines: Sequence[str], numbers: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers of lines, before that of an indented one that of the line under which it stands, such as its file."""
+    for number in numbers:
+        if lines[number][:1].isspace():
+            above = range(number - 1, max(-1, number - HEADING_MAX_LINES), -1)
+            yield from islice((line for line in above if lines[line] and not lines[line][0].isspace()), 1)
+        yield number
+
+
+def _count_header(rows: Sequence[str]) -> int:
+    """Count the rows of a header: the first one, or all up to the rule under it."""
+    rules = [number for number, row in enumerate(rows[:6]) if _RULE_ROW.fullmatch(row)]
+    return rules[-1] + 1 if rules and rules[-1] else 1
+
+
+def _outliers(rows: Sequence[Mapping[Any, str]]) -> list[int]:
+    """Return the numbers of the rows with another value in a field than nearly all have; those like the fewest others first."""
+    if len(rows) < TABLE_MIN_ROWS:
+        return []
+    values: dict[Hashable, Counter[str]] = {}
+    plain = [{field: _DIGITS.sub("0", value) for field, value in row.items()} for row in rows]
+    for row in plain:
+        for field, value in row.items():
+            values.setdefault(field, Counter())[value] += 1
+    usual = {field: counts.most_common(1)[0] for field, counts in values.items()}
+    usual = {field: most for field, most in usual.items() if most[1] >= LINE_SHARE * len(rows)}
+    others = [tuple(field for field, (value, _) in usual.items() if row.get(field) != value) for row in plain]
+    alike = Counter(others)
+    return sorted((number for number, fields in enumerate(others) if fields), key=lambda number: alike[others[number]])
+
+
+def _notable_lines(lines: Sequence[str]) -> list[int] | None:
+    """Return the numbers of the lines that say more than others; None for a text that is no log and has none.
+
+    These are the errors, of a log each kind once, and where most lines are alike those that are not, of each kind the first; else those around an error.
+    """
+    if len(lines) < LOG_MIN_LINES:
         return None
-    header = 2 if _RULE_ROW.fullmatch(lines[1]) else 1
-    counts = (len(lines) // 2**halvings for halvings in range(1, 12))
-    return ("\n".join(_ends_of(lines, header, count)) for count in counts if count)
-
-
-def _has_columns(lines: Sequence[str]) -> bool:
-    """True if most lines have as many separators as the first one, two at least, and none is indented as code is."""
-    if any(line[0].isspace() for line in lines[1:]):
-        return False
-    for separator in ("|", "\t", ",", ";"):
-        count = lines[0].count(separator)
-        if count >= 2 and sum(line.count(separator) == count for line in lines) >= LINE_SHARE * len(lines):
-            return True
-    return False
-
-
-def _ends_of(rows: Sequence[str], header: int, count: int) -> Iterator[str]:
-    """Yield the header, and ``count`` rows of the others in halves, the first and the last ones."""
-    first = header + (count + 1) // 2
-    last = max(first, len(rows) - count // 2)
-    yield from rows[:first]
-    if last > first:
-        yield f"... {last - first:,} rows left out"
-    yield from rows[last:]
-
-
-def _log_forms(text: str) -> Iterator[str] | None:
-    lines = text.splitlines()
-    records = sum(_RECORD.match(line) is not None for line in lines)
-    if len(lines) < LOG_MIN_LINES or records < LINE_SHARE * len(lines):
-        return None
-    counts = (len(lines) // 2**halvings for halvings in range(1, 12))
-    return ("\n".join(_shorten_log(lines, count)) for count in counts if count)
-
-
-def _shorten_log(lines: Sequence[str], count: int) -> Iterator[str]:
-    """Yield the first, the last and the distinct error lines of a log, ``count`` at most."""
+    numbers = _scan(len(lines))
+    kinds = {number: " ".join(_NUMBERED.sub("0", lines[number]).split()) for number in numbers}
+    counts = Counter(kinds.values())
+    usual = {kind for kind, count in counts.items() if count >= max(3, KIND_SHARE * len(numbers))}
+    is_log = sum(_RECORD.match(lines[number]) is not None for number in numbers) >= LINE_SHARE * len(numbers)
     errors: dict[str, int] = {}
-    for number, line in enumerate(lines):
-        if is_failure(line):
-            errors.setdefault(_DIGITS.sub("0", line), number)
-    shown = set(list(errors.values())[: max(1, int(count * ERROR_SHARE))])
-    first = max(1, int((count - len(shown)) * FIRST_SHARE))
-    shown.update(range(first))
-    shown.update(range(len(lines) - max(1, count - len(shown)), len(lines)))
-    for is_shown, numbers in groupby(range(len(lines)), key=shown.__contains__):
-        stretch = list(numbers)
-        if is_shown:
-            yield from (lines[number] for number in stretch)
-        else:
-            yield _left_out_line(len(stretch))
+    for number, kind in kinds.items():
+        if is_error(lines[number]) or (is_log and is_failure(lines[number])):
+            errors.setdefault(kind if is_log else lines[number], number)
+    if sum(counts[kind] for kind in usual) >= LINE_SHARE * len(numbers):
+        near = sorted({kind: number for number, kind in reversed(kinds.items()) if kind and kind not in usual}.values())
+    else:
+        near = [number + step for step in (1, -1, 2) for number in errors.values() if 0 <= number + step < len(lines)]
+    notable = list(dict.fromkeys((*_with_headings(lines, errors.values()), *near)))
+    return notable if notable or is_log else None
+
+
+def _abridge_rows(rows: Sequence[str], header: int, notable: Sequence[int], unit: str, fits: Fits) -> str | None:
+    """Return the header and as many of the rows as fit; None if none does."""
+
+    def form(count: int) -> str:
+        return _join(rows, _choose(len(rows), header, notable, count), unit)
+
+    return _most_that_fits(form, len(rows), fits)
+
+
+def _most_that_fits(form: Callable[[int], str], most: int, fits: Fits) -> str | None:
+    """Return the form of about the largest number that fits, below or at ``most``; None if none does."""
+    low, high = 0, min(8, most)
+    while high < most and fits(form(high)):
+        low, high = high, min(most, high * 2)
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(form(middle)) else (low, middle)
+    return form(low) if low else None
+
+
+def _choose(total: int, header: int, notable: Sequence[int], count: int) -> set[int]:
+    """Choose ``count`` rows behind the header: notable ones, then the first and the last in halves."""
+    shown = set(notable[: max(1, int(count * NOTABLE_SHARE))])
+    ends = max(1, count - len(shown))
+    first = max(1, int(ends * FIRST_SHARE))
+    return {
+        *range(header),
+        *shown,
+        *range(header, header + first),
+        *range(max(header, total - max(1, ends - first)), total),
+    }
+
+
+def _stretches(total: int, shown: set[int]) -> Iterator[tuple[bool, list[int]]]:
+    for is_shown, numbers in groupby(range(total), key=shown.__contains__):
+        yield is_shown, list(numbers)
+
+
+def _join(rows: Sequence[str], shown: set[int], unit: str) -> str:
+    """Join the rows that are shown, with the number of those left out where they stood."""
+    parts: list[str] = []
+    for is_shown, numbers in _stretches(len(rows), shown):
+        parts += (rows[number] for number in numbers) if is_shown else (f"... {len(numbers):,} {unit} left out",)
+    return "\n".join(parts)

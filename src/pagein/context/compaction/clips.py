@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from pagein.context.compaction.abridge import abridge
+from pagein.context.compaction.abridge import COUNT_LINE, abridge
 from pagein.context.compaction.base import iter_observations
 from pagein.context.view.layout import ViewEntry, without_thinking
 from pagein.events.entries import Observed, Replacement, Stub, Tier
@@ -139,7 +139,7 @@ def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: s
     text = as_text(content)
 
     def with_gap(form: str) -> str:
-        return form + _gap_line(max(0, len(text) - len(form)), handle)
+        return form + _gap_line(max(0, len(text) - len(COUNT_LINE.sub("", form))), handle)
 
     def fits(form: str) -> bool:
         return len(form) < min(len(text), tokens * MAX_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens

@@ -22,7 +22,10 @@ _EXIT_CODE = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)
 _FAILURE_WORD = re.compile(
     r"\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b", re.IGNORECASE
 )
-_FAILURE_PARTS = ("error", "exception", "fail", "fatal", "denied", "refused", "no such", "not found", "cannot", "panic")
+_FAILURE_PARTS = (
+    "error", "exception", "fail", "fatal", "denied", "refused", "no such", "not found", "cannot", "panic",
+    "critical", "caused by: ", "_test.go:", "not ok ", " \u203a ", '" 5',
+)  # fmt: skip
 """Every line that is an error of a result that did not fail has one of these in lower case."""
 
 _PREFIX = re.compile(r"(?:E {2,}|> |- E\d{3} |\[\d+\] )")
@@ -47,9 +50,22 @@ _ERROR = re.compile(
 )
 """The beginning of a line that is an error, whatever the result is."""
 
+_TOOL_ERROR = re.compile(
+    r"""
+    E\ {3,}(?:assert\b|[\w.]+:\ )\ *\S | \S+::\S+\ (?:FAILED|ERROR)\b
+    | \ *---\ FAIL:\ \S | \s+\S+_test\.go:\d+:\ \S | test\ \S+\ \.\.\.\ FAILED | thread\ '.{1,200}'\ panicked\ at
+    | FAIL\s+[\w./-]+\.\w+ | \ *\u25cf\ .+\ \u203a\ .+ | \ +\d+:\d+\ +error\ +\S | not\ ok\ \d | .{0,400}<(?:failure|error)\ message=
+    | Caused\ by:\ \S | npm\ error\ \S | (?:\#?\d+[.\d]*\ )?(?:ERROR|E):\ \S
+    | .{0,3}\d{4}-\d\d-\d\d[T\ ]\S+\ .{0,24}?\b(?:ERROR|FATAL|CRITICAL|Error:|\#\#\[error\])
+    | .{0,300}\ HTTP/\d[.\d]*"\ 5\d\d\b | .{0,200}(?:\blevel=|"(?:level|severity)":\ ?")(?i:error|fatal|critical|panic)\b
+    """,
+    re.VERBOSE,
+)
+"""The beginning of a line by which a test runner, a linter, a builder or a log says what failed."""
+
 _NOISE = re.compile(
     r"\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
-    r"|={3,}.*={3,}|-{3,}.*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*",
+    r"|\[ERROR\] (?:(?:->|re-run|to see|for more|failures:).*)?|={3,}.*={3,}|-{3,}(?! FAIL: ).*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*",
     re.IGNORECASE,
 )
 """Lines around an error that say nothing of their own: marks, rules, counts, places."""
@@ -103,12 +119,23 @@ def error_key(error: str) -> str:
 def _find_lines(lines: list[str]) -> Iterator[str]:
     """Yield the lines that are errors, the last first."""
     for line in reversed(lines):
-        if not has_part(line, _FAILURE_PARTS):
-            continue
-        prefix = _PREFIX.match(line)
-        bare = (line[prefix.end() :] if prefix else line).rstrip()
-        if _ERROR.match(bare) and not _NOISE.fullmatch(bare) and not NO_ERROR.fullmatch(bare):
-            yield " ".join(bare[:ERROR_MAX_CHARS].split())
+        if is_error(line):
+            prefix = _PREFIX.match(line)
+            yield " ".join(line[prefix.end() if prefix else 0 :][:ERROR_MAX_CHARS].split())
+
+
+def is_error(line: str) -> bool:
+    """True for a line by which a program says what failed.
+
+    >>> is_error("E       assert 502 == 200"), is_error("    raise ValueError(name)")
+    (True, False)
+    """
+    if not (has_part(line, _FAILURE_PARTS) or line.startswith("E   ") or "E: " in line):
+        return False
+    prefix = _PREFIX.match(line)
+    bare = line[prefix.end() if prefix else 0 :].rstrip()
+    is_known = _ERROR.match(bare) or _TOOL_ERROR.match(line)
+    return bool(is_known) and not _NOISE.fullmatch(bare) and not NO_ERROR.fullmatch(bare)
 
 
 def both_ends(text: str) -> str:

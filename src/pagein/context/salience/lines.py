@@ -43,7 +43,7 @@ _DECISION_PARTS = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
 """One of these is in every ASCII line in which ``_DECISION`` finds anything."""
 
 _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
-_LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
+_LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t\u2192-]\s?|\d{1,7}\s\s+")
 
 
 NO_ERROR = re.compile(
