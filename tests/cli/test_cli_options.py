@@ -123,3 +123,24 @@ def test_a_closed_pipe_ends_every_command_with_the_same_code(db, command):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+def test_a_session_in_place_of_recorded_messages_names_the_export_that_is_read(run, db, tmp_path):
+    assert run("export", db, tmp_path / "run.jsonl", "--session", NAME)[0] == 0
+    code, _, err = run("replay", tmp_path / "run.jsonl", "--budget", 2_000)
+    assert code == 1
+    assert "pagein export --format openai" in err
+    assert run("export", db, tmp_path / "run.json", "--session", NAME, "--format", "openai")[0] == 0
+    assert run("replay", tmp_path / "run.json", "--budget", 2_000)[0] == 0
+
+
+def test_an_erasure_blames_no_other_process_for_words_that_stay(run, tmp_path):
+    with AgentMemory.open(tmp_path / "r.db", budget=4_000) as memory:
+        memory.record(TaskStep("Deploy quarterly-report-generator to atlas."), ActionStep("I look."))
+        memory.record(TaskStep("Deploy quarterly-report-generator to atlas."))
+    code, out, _ = run("erase", tmp_path / "r.db", "s0", "--yes")
+    assert code == 0
+    assert "the same lines stay in s2" in out
+    assert "another program" not in out
+    code, out, _ = run("worker", tmp_path / "r.db", "--once")
+    assert "1 entries" not in out

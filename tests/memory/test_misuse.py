@@ -155,3 +155,17 @@ def test_a_readonly_memory_in_async_code(tmp_path):
                 await memory.pin("x")
 
     asyncio.run(run())
+
+
+def test_a_program_that_pins_its_rules_at_each_start_has_each_once(tmp_path):
+    handles = set()
+    for _ in range(3):
+        with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+            handles.add(memory.pin("Never touch the production database."))
+            memory.call_tool("pin", {"text": "The port is 8080."})
+            assert str(memory.to_messages()).count("production database") == 1
+            assert str(memory.to_messages()).count("8080") == 1
+    (handle,) = handles
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+        memory.unpin(handle)
+        assert memory.pin("Never touch the production database.") != handle

@@ -146,9 +146,14 @@ def _print_erasure(erasure: Erasure, *, json: bool) -> None:
         f"and repetitions in {_output.count_of(erasure.derived, 'other entry', 'other entries')}"
     )
     if erasure.elsewhere:
-        _output.print_text(f"the same lines are also in {' '.join(erasure.elsewhere)}, which stay")
-    if not erasure.scrubbed:
-        _output.print_text("another process has the file open: after it ends, erase again or VACUUM the file")
+        _output.print_text(
+            f"the same lines stay in {' '.join(erasure.elsewhere)}: erase these handles, too, if they should go"
+        )
+    elif not erasure.scrubbed:
+        _output.print_text(
+            "the file may still have some of these words: another program has it open, or another session says them. "
+            "Close other programs, and erase again"
+        )
 
 
 def _erasure_as_dict(erasure: Erasure) -> dict[str, Any]:

@@ -95,7 +95,12 @@ def _summary_options(file: Path | None, model: Any, budget: int | None, policy: 
 
 
 _VIEW_OPTIONS = ("budget", "policy", "model", "prompts")
-_UNITS = {"index": "entries", "embed": "passages", "facts": "facts", "summary": "tokens less"}
+_UNITS = {
+    "index": ("entry", "entries"),
+    "embed": ("passage",),
+    "facts": ("fact",),
+    "summary": ("token less", "tokens less"),
+}
 
 
 def _print_result(result: JobResult, *, json: bool) -> None:
@@ -105,4 +110,4 @@ def _print_result(result: JobResult, *, json: bool) -> None:
     elif result.failed:
         _output.print_error(f"{result.job}: {result.failed}")
     else:
-        _output.print_text(f"{result.job}: {result.count:,} {_UNITS[result.job.kind]}")
+        _output.print_text(f"{result.job}: {_output.count_of(result.count, *_UNITS[result.job.kind])}")

@@ -155,6 +155,8 @@ def _parse_run(value: Any, where: str, name: str) -> Run:
         messages, system = value, None
     else:
         hint = "; this is a single message" if _is_message(value) else f", not {type_name(value)}"
+        if isinstance(value, dict) and "pagein" in value:
+            hint = "; this is a session: write its messages with pagein export --format openai"
         raise FormatError(f'a run is a list of messages or {{"id": ..., "messages": [...]}}{hint}', path=where)
     request = messages if system is None else {"system": system, "messages": messages}
     try:

@@ -56,7 +56,7 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
 
 
 def pin(run: RunState, text: str) -> Flow[str]:
-    """Keep the text in every view; return its handle.
+    """Keep the text in every view; return its handle. A text that is pinned already stays as it is, once.
 
     The handle of a step with an entry of the ledger pins the entry's words: they are confirmed, and never give way.
     Raises ConfigurationError for an empty text, OverBudget for one with which no view would fit.
@@ -82,6 +82,9 @@ def _pin_of(run: RunState, text: str) -> Pin:
 
 
 def _record_pin(run: RunState, pinned: Pin) -> Flow[str]:
+    standing = next((entry.first for entry in run.current_view().entries if entry.item == pinned), None)
+    if standing is not None:  # a program pins its rules each time it starts
+        return step_handle(standing)
     _check_fits(run, pinned)
     entries = yield from Append((pinned,), run.fold.head)
     run.apply_entries(entries)
