@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from pagein.server import ServerApp, ServerSettings
+from pagein.server.clients import client_process
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import RunMeasures, measure_run
+from pagein.testing.provider.app import OverflowSpelling
 
-Client = Literal["claude", "codex", "opencode", "qwen", "cline", "pi"]
+Client = Literal["claude", "codex", "opencode", "qwen", "cline", "pi", "gemini"]
 
 PINNED: Mapping[str, str] = {
     "@anthropic-ai/claude-code": "2.1.197",
@@ -30,6 +32,7 @@ PINNED: Mapping[str, str] = {
     "@qwen-code/qwen-code": "0.15.10",
     "cline": "3.0.65",
     "@mariozechner/pi-coding-agent": "0.73.1",
+    "@google/gemini-cli": "0.61.0",
 }
 TASK = "Read every file f1.txt, f2.txt and so on, one at a time."
 RESULT_CHARS = 5_000
@@ -38,9 +41,11 @@ SUMMARY_TOKENS = 1_500
 
 _TOOLS: Mapping[Client, str] = {
     "claude": "Bash", "codex": "exec_command", "opencode": "bash", "qwen": "run_shell_command", "cline": "run_commands", "pi": "bash",
+    "gemini": "run_shell_command",
 }  # fmt: skip
+_SPELLINGS: Mapping[Client, OverflowSpelling] = {"claude": "anthropic", "gemini": "gemini"}
 WINDOWS: Mapping[Client, int] = {
-    "claude": 45_000, "codex": 30_000, "opencode": 30_000, "qwen": 50_000, "cline": 50_000, "pi": 30_000,
+    "claude": 45_000, "codex": 30_000, "opencode": 30_000, "qwen": 50_000, "cline": 50_000, "pi": 30_000, "gemini": 100_000,
 }  # fmt: skip
 
 
@@ -99,7 +104,9 @@ def run_client(
 ) -> ClientRun:
     """Run a client to its end against the scripted provider, through the proxy if asked."""
     loop = ToolLoop(calls, tool=_TOOLS[client], arguments=lambda number: _arguments(client, f"cat f{number}.txt"))
-    provider = ScriptedProvider(loop, window=window, spelling="anthropic" if client == "claude" else "openai")
+    if client == "gemini":  # it has the model look for a loop in its newest calls, which may not begin with words
+        loop.text = lambda _: ""
+    provider = ScriptedProvider(loop, window=window, spelling=_SPELLINGS.get(client, "openai"))
     with tempfile.TemporaryDirectory() as folder, serve_app(provider) as direct:
         place = Path(folder)
         app = ServerApp(ServerSettings(str(place / "runs.db"), {"default": direct}, window=window))
@@ -124,7 +131,7 @@ def _arguments(client: Client, command: str) -> dict[str, object]:
             return {"commands": [command]}
         case "qwen":
             return {"command": command, "description": "Read a file", "is_background": False}
-        case "claude" | "opencode" | "pi":
+        case "claude" | "opencode" | "pi" | "gemini":
             return {"command": command, "description": "Read a file"}
     assert_never(client)
 
@@ -202,6 +209,14 @@ def _configure(client: Client, commands: Path, home: Path, url: str, window: int
             _write_json(home / ".pi" / "agent" / "models.json", {"providers": {"p": _pi_provider(url, window)}})
             command = [str(commands / "pi"), "-p", "--provider", "p", "--model", "m", TASK]
             return command, {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
+        case "gemini":  # it takes the model's window for a million tokens
+            settings = {"model": {"compressionThreshold": 0.5 * window / 1_048_576}}
+            _write_json(home / ".gemini" / "settings.json", {**settings, "privacy": {"usageStatisticsEnabled": False}})
+            own = {"GEMINI_API_KEY": "AIza-test", "GEMINI_CLI_NO_RELAUNCH": "true"}
+            process = client_process(
+                "gemini", url, ("-p", TASK, "--yolo", "--skip-trust", "-m", "gemini-2.5-pro"), own, "s"
+            )
+            return [str(commands / "gemini"), *process.command[1:]], {**own, **process.environment}
     assert_never(client)
 
 

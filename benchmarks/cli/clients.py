@@ -17,7 +17,9 @@ from pagein.evaluation.runs import demo_run, read_runs
 
 
 def clients(
-    *names: Annotated[Client, Parameter(help="The agents: claude, codex, opencode, qwen, cline, pi. Default: all.")],
+    *names: Annotated[
+        Client, Parameter(help="The agents: claude, codex, opencode, qwen, cline, pi, gemini. Default: all.")
+    ],
     calls: Annotated[int, Parameter(help="Calls of a tool in each run.")] = 100,
     window: Annotated[int | None, Parameter(help="Window in tokens. Default: one for each client.")] = None,
     proxied: Annotated[bool, Parameter(help="Run each through the proxy alone, not directly too.")] = False,

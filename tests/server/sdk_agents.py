@@ -114,7 +114,7 @@ def run_gemini(client, *, stream, size=800, task="Read all files.", model="gemin
         chunks = client.models.generate_content_stream(**ask) if stream else [client.models.generate_content(**ask)]
         parts = pieces(chunks)
         said = "".join(part.text or "" for part in parts if not (part.thought and drops_thoughts))
-        calls = [part.model_dump(exclude_none=True) for part in parts if part.function_call]
+        calls = [part.model_dump(mode="json", exclude_none=True) for part in parts if part.function_call]
         history.append({"role": "model", "parts": [*([{"text": said}] if said else []), *calls]})
         if not calls:
             return history

@@ -1,4 +1,4 @@
-"""What Claude Code, Codex and opencode sent, recorded with their long texts cut: each is one run, found by its own name."""
+"""What Claude Code, Codex, opencode and Gemini CLI sent, recorded with their long texts cut: each is one run, found by its own name."""
 
 import json
 from contextlib import closing
@@ -19,6 +19,9 @@ TOOLS = {
     "opencode": ToolLoop(
         3, "bash", lambda number: {"command": f"cat f{number}.txt", "description": f"Read file {number}"}
     ),
+    "gemini": ToolLoop(
+        3, "run_shell_command", lambda number: {"command": f"cat f{number}.txt", "description": f"Read file {number}"}
+    ),
 }
 
 
@@ -30,7 +33,7 @@ def offering(requests, tool):
     """The requests with the tool that their client has, where its list was cut."""
     for request in requests:
         tools = request["body"].get("tools")
-        if tools:
+        if tools and "functionDeclarations" not in tools[0]:
             plain = {"name": tool, "description": "Run.", "parameters": {}}
             is_claude = request["path"] == "/v1/messages"
             entry = (
@@ -51,11 +54,14 @@ def test_what_a_client_sent_is_one_run(stack, client):
     for request in requests:
         answer = http.post(request["path"], json=request["body"], headers=request["headers"])
         assert answer.status_code == 200, answer.text
-        is_title = client == "opencode" and request is requests[0]
-        assert answer.headers["x-pagein"].startswith("side" if is_title else "view; run="), answer.headers
+        is_side = client in ("opencode", "gemini") and request is requests[0]  # a title, the choice of a model
+        assert answer.headers["x-pagein"].startswith("side" if is_side else "view; run="), answer.headers
         headers = request["headers"]
     name = name_run(headers, {})
-    assert name.split(":")[0] == {"claude": "claude-code", "codex": "codex", "opencode": "session"}[client]
+    assert (
+        name.split(":")[0]
+        == {"claude": "claude-code", "codex": "codex", "opencode": "session", "gemini": "session"}[client]
+    )
     with made.memory(name) as memory:
         steps = [type(step).__name__ for step in memory.steps]
         assert [branch.name for branch in memory.branches()] == ["main"]

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +18,7 @@ from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.events.steps import TaskStep
 from pagein.server import ServerApp, ServerSettings
-from pagein.server.clients import client_process
+from pagein.server.clients import check_gemini_login, client_process
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import run_agent
 
@@ -157,6 +159,24 @@ def test_each_client_is_told_by_its_own_environment_and_arguments():
     assert config["provider"]["openai"]["options"]["baseURL"] == f"{url}/openai/v1"
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
         client_process("codex", url, (), {})
+    own = {"GEMINI_API_KEY": "k", "GEMINI_CLI_CUSTOM_HEADERS": "x-team: a"}
+    gemini = client_process("gemini", url, ("-p", "x"), own, "7f3c")
+    assert gemini.command == ("gemini", "-p", "x")
+    assert gemini.environment["GOOGLE_GEMINI_BASE_URL"] == url
+    assert gemini.environment["GEMINI_CLI_CUSTOM_HEADERS"] == "x-team: a, x-session-id: 7f3c"
+    defaults = json.loads(Path(gemini.environment["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]).read_text())
+    assert defaults["security"]["auth"]["selectedType"] == "gemini-api-key"
+    with pytest.raises(ConfigurationError, match="GEMINI_API_KEY"):
+        client_process("gemini", url, (), {})
+
+
+@pytest.mark.parametrize(("login", "is_refused"), [("oauth-personal", True), ("gemini-api-key", False), (None, False)])
+def test_gemini_cli_that_logs_in_without_a_key_is_refused_as_it_asks_another_server(tmp_path, login, is_refused):
+    settings = tmp_path / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"security": {"auth": {"selectedType": login}}} if login else {"ui": {}}))
+    with pytest.raises(ConfigurationError, match="/auth") if is_refused else nullcontext():
+        check_gemini_login({"GEMINI_CLI_HOME": str(tmp_path)})
 
 
 @pytest.mark.slow

@@ -5,13 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
@@ -20,11 +21,11 @@ from pagein.cli._settings import ConfigFile
 from pagein.cli.serve import DEFAULT_PORT, ServerWindow, UpstreamAddresses, make_app, server_settings
 from pagein.errors import ConfigurationError
 from pagein.memory.config import load
-from pagein.server.clients import UPSTREAMS, Client, client_process
+from pagein.server.clients import UPSTREAMS, Client, check_gemini_login, client_process
 
 
 def run(
-    client: Annotated[Literal["claude", "codex", "opencode"], Parameter(help="The agent to run.")],
+    client: Annotated[Client, Parameter(help="The agent to run.")],
     /,
     *arguments: Annotated[str, Parameter(help="Its own arguments, after --.", allow_leading_hyphen=True)],
     store: Annotated[
@@ -36,7 +37,7 @@ def run(
     window: ServerWindow = None,
     config: ConfigFile = None,
 ) -> int:
-    """Run an agent behind the proxy: Claude Code, Codex or opencode.
+    """Run an agent behind the proxy: Claude Code, Codex, opencode or Gemini CLI.
 
     Uses the proxy on the port if one is running, else starts one for as long as
     the agent runs. The base URL is set for that process alone. No file is changed.
@@ -49,8 +50,10 @@ def run(
     program = shutil.which(client)
     if program is None:
         raise ConfigurationError(f"there is no {client} on the PATH: install it first")
+    if client == "gemini":
+        check_gemini_login(os.environ)
     with _proxy(client, store, port, upstream, window, config) as url:
-        process = client_process(client, url, arguments, os.environ)
+        process = client_process(client, url, arguments, os.environ, secrets.token_hex(8))
         return _wait_for([program, *process.command[1:]], {**os.environ, **process.environment})
 
 

@@ -96,7 +96,9 @@ def serve(
         _output.print_text(f"serving {_stores.display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
         for number, (name, target) in enumerate(settings.upstreams.items()):
             _output.print_text(f"  {address}{f'/{name}' if number else ''} -> {target}")
-        _output.print_text(f"  for example: ANTHROPIC_BASE_URL={address} or OPENAI_BASE_URL={address}/v1")
+        _output.print_text(
+            f"  for example: ANTHROPIC_BASE_URL={address} or OPENAI_BASE_URL={address}/v1, or GOOGLE_GEMINI_BASE_URL={address}"
+        )
         sys.stdout.flush()
 
     started = run_server(app, announce)

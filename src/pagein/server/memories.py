@@ -333,14 +333,16 @@ class MemoryPool:
     def __len__(self) -> int:
         return len(self._open)
 
-    def take(self, lineage: Lineage, counter: TokenCounter, format: str) -> ServerMemory:
+    def take(self, lineage: Lineage, counter: TokenCounter, format: str, *, is_side: bool = False) -> ServerMemory:
         """The memory of a lineage, opened where it is not, with another counter opened again; ``keep`` gives it back.
+
+        A side request, which agents send to small models, takes it as it is.
 
         Raises UnknownBranch, LogError.
         """
         with self._lock:
             entry = self._open.pop(lineage, None)
-        if entry is not None and entry.counter == counter:
+        if entry is not None and (is_side or entry.counter == counter):
             try:
                 entry.memory.refresh()
             except BaseException:

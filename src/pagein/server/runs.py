@@ -405,7 +405,7 @@ class Runs:
     def _use(self, lineage: Lineage, request: RunRequest) -> Iterator[ServerMemory]:
         """Have the memory of a lineage. It is given back under the branch that it goes on with."""
         counter = MODELS.get(request.model).counter
-        memory = self._pool.take(lineage, counter, request.protocol.format)
+        memory = self._pool.take(lineage, counter, request.protocol.format, is_side=request.is_side)
         try:
             yield memory
         except LogError:

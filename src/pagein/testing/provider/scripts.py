@@ -111,7 +111,7 @@ class ToolLoop:
 
 
 def _plainest_value(schema: Mapping[str, Any]) -> Any:
-    match schema.get("type"):
+    match str(schema.get("type")).lower():
         case "object":
             return {name: _plainest_value(part) for name, part in schema.get("properties", {}).items()}
         case "string":
@@ -121,4 +121,4 @@ def _plainest_value(schema: Mapping[str, Any]) -> Any:
         case "array":
             return []
         case _:
-            return 0
+            return schema.get("minimum", 0)
