@@ -111,8 +111,8 @@ def build_app() -> App:
 
     app = new_app(
         "pagein",
-        "Demand paging for an LLM agent's context. pagein records a run in full and shows the model a view of it "
-        "that never exceeds its budget. Each step that is not in the view can be read by its handle.",
+        "Working memory for LLM agents. pagein records a run in full, and sends the model a view of it that fits a "
+        "token budget. Each step that is out of view can be read by its handle.",
     )
     for command in (
         replay.demo,
