@@ -9,10 +9,41 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from importlib.resources import files
+from typing import NamedTuple
+
+from pagein.context.ledger.values import OPTION_GROUPS, TypedValue, concepts
 
 FOREIGN_KINDS = ("rule", "rule", "limit", "decision", "goal", "preference", "value", "commitment")
-_PATTERNS = ("rule", "duty", "limit", "decision", "goal", "preference", "value", "commitment", "change")
+_PATTERNS = ("rule", "duty", "limit", "decision", "goal", "preference", "value", "commitment")
+
+_MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u093c\u09bc\u200c]")
+_IS = re.compile(r"\b[éè]\b")
+_ONE_LETTER = str.maketrans(
+    {"ß": "ss", "ł": "l", "đ": "d", "ø": "o", "æ": "ae", "œ": "oe", "ı": "i", "ى": "ي", "ی": "ي", "ک": "ك", "ة": "ه"}
+)
+
+
+class ForeignPatterns(NamedTuple):
+    """The patterns of a language: of each of ``FOREIGN_KINDS``, of a change, of what binds nobody, of what lifts a rule."""
+
+    kinds: tuple[re.Pattern[str], ...]
+    change: re.Pattern[str]
+    story: re.Pattern[str]
+    lifts: re.Pattern[str]
+
+
+def fold_letters(text: str) -> str:
+    """Return the text without accents and marks, which many leave out in a chat; "é" alone is another word than "e".
+
+    >>> fold_letters("dürfen, Größe, é, błąd"), fold_letters("أجب")
+    ('durfen, Grosse, e_, blad', 'اجب')
+    """
+    if text.isascii():
+        return text
+    bare = _MARKS.sub("", unicodedata.normalize("NFD", _IS.sub("e_", text)))
+    return unicodedata.normalize("NFC", bare).translate(_ONE_LETTER)
 
 
 def _read_languages(text: str) -> dict[str, dict[str, str]]:
@@ -31,20 +62,20 @@ LANGUAGES = _read_languages((files("pagein.context.ledger") / "languages.txt").r
 
 
 @functools.cache
-def foreign_patterns(language: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of a language: of each of ``FOREIGN_KINDS``, and of a change."""
-    return tuple(re.compile(LANGUAGES[language][name], re.IGNORECASE) for name in _PATTERNS)
+def foreign_patterns(language: str) -> ForeignPatterns:
+    """The patterns of a language; they match texts in lower case whose letters are folded."""
+
+    def compiled(name: str) -> re.Pattern[str]:
+        return re.compile(fold_letters(LANGUAGES[language][name]))
+
+    return ForeignPatterns(tuple(map(compiled, _PATTERNS)), *map(compiled, ("change", "story", "lifts")))
 
 
-MARKERS = {name: frozenset(row["markers"].split()) for name, row in LANGUAGES.items() if "markers" in row}
-"""The commonest words of the languages with Latin letters: two of them, or one with a letter English lacks, name one."""
+@functools.cache
+def common_words(language: str) -> frozenset[str]:
+    """The commonest words of a language, folded, which say nothing of what a sentence is about."""
+    return frozenset(fold_letters(LANGUAGES[language]["markers"]).split())
 
-LETTERS = {
-    name: (re.compile(f"[{row['letters']}{row['own_letters']}]"), re.compile(f"[{row['own_letters']}]"))
-    for name, row in LANGUAGES.items()
-    if "letters" in row
-}
-"""Letters that English lacks: all of a language, and those that no other of these languages has."""
 
 _NUMBER_WORDS = re.compile(
     r"\d|[一二三四五六七八九十百千万两]"
@@ -61,28 +92,68 @@ _NUMBER_WORDS = re.compile(
     re.IGNORECASE,
 )
 
-SCRIPTS = (
-    ("Russian", re.compile(r"[\u0400-\u04ff]")),
-    ("Japanese", re.compile(r"[\u3040-\u30ff]")),
-    ("Korean", re.compile(r"[\uac00-\ud7a3]")),
-    ("Chinese", re.compile(r"[\u4e00-\u9fff]")),
-    ("Arabic", re.compile(r"[\u0600-\u06ff]")),
-    ("Hindi", re.compile(r"[\u0900-\u097f]")),
+
+def _twice(letters: str) -> str:
+    return f"[{letters}][^{letters}]*[{letters}]"
+
+
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u1cff\u3040-\ud7ff]")
+SCRIPTS = tuple(
+    (language, re.compile(script))
+    for language, script in (
+        ("Ukrainian", r"[\u0400-\u04ff].*[іїєґІЇЄҐ]|[іїєґІЇЄҐ].*[\u0400-\u04ff]"),
+        ("Russian", _twice(r"\u0400-\u04ff")),
+        ("Japanese", _twice(r"\u3040-\u30ff")),
+        ("Korean", _twice(r"\uac00-\ud7a3")),
+        ("Chinese", _twice(r"\u4e00-\u9fff")),
+        ("Persian", _twice("پچژگکی")),
+        ("Arabic", _twice(r"\u0600-\u06ff")),
+        ("Hindi", _twice(r"\u0900-\u097f")),
+        ("Greek", _twice(r"\u0370-\u03ff\u1f00-\u1fff")),
+        ("Thai", _twice(r"\u0e00-\u0e7f")),
+        ("Hebrew", _twice(r"\u0590-\u05ff")),
+        ("Bengali", _twice(r"\u0980-\u09ff")),
+    )
+    if language in LANGUAGES
 )
 ENGLISH = frozenset(
     "the is are and to of you we my it this that with for from not be have has do don't i'm will i your our a on at by if never always must only please all every use let's us them they he she was were can can't should no any before after without until than in so but as an what when who how one two three more most least me up out new now week day get got go use using it's that's there any no only just not".split()  # noqa: SIM905
 )
 _BARE_NOW = frozenset(
-    "jetzt neu neue neuer neues neuen maintenant nouveau nouvelle ahora nuevo nueva mejor melhor agora novo nova adesso ora nuovo nuova nu nieuw nieuwe maar teraz nowy nowa nowe теперь лучше 现在 以后 今は 新しい 이제 이제는 새로운 الآن الجديد بل अब नया नई şimdi yeni doch eigentlich".split()  # noqa: SIM905
+    fold_letters(
+        "jetzt neu neue neuer neues neuen maintenant nouveau nouvelle ahora nuevo nueva mejor melhor agora novo nova adesso ora nuovo nuova nu nieuw nieuwe maar teraz nowy nowa nowe теперь лучше 现在 以后 今は 新しい 이제 이제는 새로운 الآن الجديد بل अब नया नई şimdi yeni doch eigentlich"
+    ).split()
 )
 _ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE)
 _STRONG = frozenset(
-    "prefiero prefiro preferisco soy estoy estou nie niemals immer bitte keine kein jamais toujours nunca siempre jamás sempre nooit altijd nigdy zawsze asla tercih doch".split()  # noqa: SIM905
+    "prefiero prefiro preferisco soy estoy estou nie niemals immer bitte keine kein jamais toujours nunca siempre jamas sempre nooit altijd nigdy zawsze asla tercih doch".split()  # noqa: SIM905
 )
 """Words that name their language alone."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_NONE = re.compile(r"(?!)")
+
+
+def _weigh_words() -> dict[str, tuple[tuple[str, float], ...]]:
+    """Return what a common word of languages with Latin letters counts for: more where it is of one alone."""
+    owners: dict[str, list[str]] = {}
+    for language in _LATIN:
+        own_words = fold_letters(LANGUAGES[language].get("words", "")).split()
+        for word in common_words(language).union(own_words) - ENGLISH:
+            owners.setdefault(word, []).append(language)
+    return {
+        word: tuple((name, 1 + (word in _STRONG) + 0.25 * (len(names) == 1)) for name in names)
+        for word, names in owners.items()
+    }
+
+
+_LATIN = tuple(name for name in LANGUAGES if name not in dict(SCRIPTS))
+_WEIGHTS = _weigh_words()
+_LETTERS = {
+    name: (frozenset(row["letters"] + row["own_letters"]), frozenset(row["own_letters"]))
+    for name, row in LANGUAGES.items()
+    if "letters" in row
+}
+"""Letters that English lacks: all of a language, and those that no other of these languages has."""
 
 
 def guess_language(text: str) -> str:
@@ -91,22 +162,87 @@ def guess_language(text: str) -> str:
     >>> guess_language("Bitte nie am Freitag deployen."), guess_language("Never deploy on Fridays.")
     ('German', 'English')
     """
-    for language, script in SCRIPTS:
-        if len(script.findall(text[:200])) >= 2:
-            return language
+    is_ascii = text.isascii()
+    if not is_ascii and _OTHER_SCRIPT.search(text, 0, 200) and (script := _guess_script(text[:200])):
+        return script
     written = _WORD.findall(_ABBREVIATIONS.sub(" ", text[:300]))
     words = [word.lower() for word in written]
-    small = " ".join(filter(str.islower, written))
-    english = sum(word in ENGLISH for word in words)
-    best, most = "English", max(1, english)
-    for language, markers in MARKERS.items():
-        count = sum((word in markers) * (1 + (word in _STRONG)) for word in words)
-        letters, own_letters = LETTERS.get(language, (_NONE, _NONE))
+    english, scores = 0, dict[str, float]()
+    for word in words if is_ascii else map(fold_letters, words):
+        if word in ENGLISH:
+            english += 1
+        elif (weights := _WEIGHTS.get(word) or _WEIGHTS.get(word[: word.find("'") + 1])) is not None:
+            for language, weight in weights:
+                scores[language] = scores.get(language, 0) + weight
+    if not is_ascii:
         # A name may have letters of another language: those of its own count twice in words without a capital.
-        count += any(map(letters.search, words)) + bool(own_letters.search(small))
-        if count > most:
-            best, most = language, count
-    return best
+        letters, small = set("".join(words)), set("".join(filter(str.islower, written)))
+        for language, (all_letters, own_letters) in _LETTERS.items():
+            by_letters = (not letters.isdisjoint(all_letters)) + (not small.isdisjoint(own_letters))
+            scores[language] = scores.get(language, 0) + by_letters
+    best = max(scores, key=scores.__getitem__, default="English")
+    return best if scores.get(best, 0) > max(1.5, 1.25 * english) else "English"
+
+
+def _guess_script(text: str) -> str | None:
+    """Name the language of letters that are not Latin; None where common English words stand beside them."""
+    if sum(word.lower() in ENGLISH for word in _WORD.findall(text)) >= 2:
+        return None
+    return next((language for language, script in SCRIPTS if script.search(text)), None)
+
+
+_CODE = re.compile(
+    r"\S*://\S*|\S*@\S*|(?<!\S)\S*(?:/\S*/|\\\S*\\)\S*|`[^`]*`|\"[^\"]*\"|[„“«][^“”»]*[”“»]|\w+\([^)]*\)|\S*(?:[{}=]|;\S)\S*"
+)
+
+
+def blank_code(text: str) -> str:
+    """Return the text without addresses, paths, code and quotations, whose words are not the speaker's.
+
+    >>> blank_code('Lies "nie wieder" unter https://example.de/die/das/und.html')
+    'Lies   unter  '
+    """
+    return _CODE.sub(" ", text)
+
+
+_NO_SPACES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_PARTED = re.compile(rf"(?<=\d)(?=[{_NO_SPACES}])|(?<=[{_NO_SPACES}])(?=\d)")
+_THOUSANDS = re.compile(r"\b(\d{1,3}) (?=\d{3}\b)")
+_FOREIGN_WORD = re.compile(r"[^\s\d!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f،؛؟।]+")
+_UNPARTED = re.compile(rf"[{_NO_SPACES}]")
+_STEM_CHARS, _THAI_STEM_CHARS, _MAX_STEMS = 5, 4, 24
+
+
+def part_numbers(text: str) -> str:
+    """Return the text with its numbers apart from words, and with "3 000" as one number.
+
+    >>> part_numbers("预算3000欧元")
+    '预算 3000 欧元'
+    """
+    return _THOUSANDS.sub("\\1\u00a0", _PARTED.sub(" ", text))
+
+
+def foreign_subject(text: str, value: TypedValue | None, language: str) -> tuple[str, ...]:
+    """Return the beginnings of the content words, without the value; of languages without spaces a few letters in a row.
+
+    >>> foreign_subject("Das Budget ist jetzt knapp.", None, "German")
+    ('=spend', 'knapp')
+    """
+    if value is not None:
+        text = f"{text[: value.start]} {text[value.end :]}"
+    common, stems = common_words(language), dict[str, None]()
+    for word in _FOREIGN_WORD.findall(fold_letters(text.lower())):
+        if word in OPTION_GROUPS:
+            stems[f"@{OPTION_GROUPS[word]}"] = None
+        elif (concept := concepts().get(word)) is not None:
+            stems[concept] = None
+        elif _UNPARTED.match(word):
+            size = _THAI_STEM_CHARS if language == "Thai" else 2
+            parts = (word[at : at + size] for at in range(max(1, len(word) - size + 1)))
+            stems.update((part, None) for part in parts if part not in common)
+        elif word not in common and len(word) > 1:
+            stems[word[:_STEM_CHARS]] = None
+    return tuple(stems)[:_MAX_STEMS]
 
 
 def holds_number(text: str) -> bool:
@@ -118,10 +254,9 @@ def holds_number(text: str) -> bool:
     return bool(_NUMBER_WORDS.search(text))
 
 
-def revises(language: str, text: str) -> bool:
+def revises(language: str, folded: str) -> bool:
     """True where a sentence says that something changed in more than a bare "now" or "new"."""
-    *_, revising = foreign_patterns(language)
-    return any(match[0].lower() not in _BARE_NOW for match in revising.finditer(text))
+    return any(match[0] not in _BARE_NOW for match in foreign_patterns(language).change.finditer(folded))
 
 
 def has_english(text: str) -> bool:

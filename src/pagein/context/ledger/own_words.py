@@ -212,7 +212,7 @@ _SAYS = re.compile(
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|tel|ext|"
+    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|tel|ext|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
     r"(?<![A-Za-z])[A-Z]|(?<![\w])(?:[a-z]\.)+[a-z])\.$",
     re.IGNORECASE,

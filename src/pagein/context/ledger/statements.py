@@ -16,10 +16,14 @@ from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import (
     FOREIGN_KINDS,
     IDIOMS,
+    blank_code,
+    fold_letters,
     foreign_patterns,
+    foreign_subject,
     guess_language,
     has_english,
     holds_number,
+    part_numbers,
     revises,
 )
 from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
@@ -128,7 +132,10 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     plain = sentence.masked.replace("\u2019", "'").replace("\u00b4", "'")
     language = guess_language(plain)
     if language != "English":
-        return _read_foreign(sentence, plain, language)
+        spoken = blank_code(plain)
+        language = language if spoken == plain else guess_language(spoken)
+    if language != "English":
+        return _read_foreign(sentence, plain, spoken, language)
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
@@ -346,34 +353,39 @@ def _sets_owned_value(masked: str, values: tuple[TypedValue, ...], *, has_typed:
     return at_value and (has_typed or has_option or (is_own and is_set and words <= SETTING_MAX_WORDS))
 
 
-def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingStatement | None:
-    """Read a sentence in another language by its binding words."""
+def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str) -> BindingStatement | None:
+    """Read a sentence in another language by its binding words; ``spoken`` is it without addresses and code."""
     if english.FOREIGN_QUESTION.search(plain):
         return None
-    *patterns, revising = foreign_patterns(language)
-    values = tuple(find_values(plain))
+    words, folded = foreign_patterns(language), fold_letters(spoken.lower())
+    parted = part_numbers(plain)
+    values = tuple(find_values(parted))
     # German writes every noun like a name: one counts behind "ist" alone.
     names = english.GERMAN_NAME.search(plain) if language == "German" else values
     has_value = any(map(is_typed, values)) or bool(names) or holds_number(plain) or find_option(plain) is not None
+    is_revision = has_value and revises(language, folded)
+    is_lifted, is_story = bool(words.lifts.search(folded)), bool(words.story.search(folded))
     matches = (
-        (kind, pattern)
-        for kind, pattern in zip(FOREIGN_KINDS, patterns, strict=True)
-        if pattern.search(plain) and (has_value or kind not in ("limit", "value"))
+        (kind, number == 0)
+        for number, (kind, pattern) in enumerate(zip(FOREIGN_KINDS, words.kinds, strict=True))
+        if not (is_story and kind != "decision" and not is_revision)
+        and (has_value or kind not in ("limit", "value"))
+        and pattern.search(folded)
     )
-    kind, pattern = next(matches, ("correction" if has_value and revises(language, plain) else None, revising))
+    kind, is_prohibition = next(matches, ("correction" if is_revision else "rule" if is_lifted else None, False))
     if kind is None:
         return None
-    is_prohibition = pattern is patterns[0]
-    value = _chosen_value(plain, values)
+    value = _chosen_value(parted, values)
     return BindingStatement(
         kind,  # type: ignore[arg-type]
         sentence.text,
-        is_safety=is_prohibition,
-        subject=subject_stems(plain, (value,) if value else ()),
+        is_safety=is_prohibition and not is_lifted,
+        subject=foreign_subject(parted, value, language),
         value=value.text if value else "",
         value_type=value.type if value else "",
-        revises=bool(revising.search(plain)),
-        is_prohibition=is_prohibition,
+        revises=bool(words.change.search(folded)),
+        lifts=is_lifted,
+        is_prohibition=is_prohibition and not is_lifted,
     )
 
 

@@ -100,7 +100,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 @functools.cache
-def _concepts() -> Mapping[str, str]:
+def concepts() -> Mapping[str, str]:
     """Return by word the concept, or the stem of its synonyms, in whose place it stands."""
     text = resources.files("pagein.context.ledger").joinpath("concepts.txt").read_text("utf-8")
     return MappingProxyType(_table(text))
@@ -256,18 +256,18 @@ def is_specific(kind: str) -> bool:
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
-    text, concepts = list(masked), _concepts()
+    text, by_word = list(masked), concepts()
     stems: dict[str, None] = {}
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
         names = value.text.lower().split() if value.type == "name" else ()
-        stems.update((concepts[word], None) for word in names if word in concepts)
+        stems.update((by_word[word], None) for word in names if word in by_word)
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
         if lower in OPTION_GROUPS:
             stems[f"@{OPTION_GROUPS[lower]}"] = None
-        if lower in concepts:
-            stems[concepts[lower]] = None
+        if lower in by_word:
+            stems[by_word[lower]] = None
         elif _CJK.match(lower):
             stems.update(dict.fromkeys(lower[at : at + 2] for at in range(min(40, max(1, len(lower) - 1)))))
         elif lower not in STOP_WORDS and len(lower) > 1 and lower not in OPTION_GROUPS:
