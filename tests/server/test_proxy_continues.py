@@ -8,7 +8,7 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.testing.provider import Answer
-from tests.server.sdk_agents import CHAT_TOOL, FLAT_TOOL, TOOL
+from tests.server.sdk_agents import CHAT_TOOL, FLAT_TOOL, GEMINI_TOOL, TOOL
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def answering():
         if PROMPT not in json.dumps(question.body):
             return Answer("Done so far. " + FILLER * 3)
         summary = f"Summary {next(numbers)}.\n{SUMMARY}"
-        is_claude = "claude" in question.body["model"]
+        is_claude = "claude" in question.body.get("model", "")
         return Answer(f"<analysis>\nIn order.\n</analysis>\n<summary>\n{summary}\n</summary>" if is_claude else summary)
 
     return answer
@@ -120,6 +120,35 @@ class Opencode:
         return [*self.beginning, self.user("What did we do so far?"), {"role": "assistant", "content": summary}]
 
 
+class Gemini:
+    """Gemini CLI: the summary stands behind its context, and words of the model's that nobody said follow."""
+
+    path, headers = "/v1beta/models/gemini-3-pro-preview:generateContent", MappingProxyType({"x-session-id": "9e2b"})
+    name = "session:9e2b"
+    beginning = ()
+
+    def body(self, rows):
+        return {
+            "systemInstruction": {"parts": [{"text": "You are Gemini CLI."}]},
+            "contents": rows,
+            "tools": [GEMINI_TOOL],
+        }
+
+    def user(self, text):
+        return {"role": "user", "parts": [{"text": text}]}
+
+    def said(self, answer):
+        return [answer["candidates"][0]["content"]]
+
+    def text_of(self, answer):
+        return answer["candidates"][0]["content"]["parts"][-1]["text"]
+
+    def compacted(self, first, summary):
+        context = {"text": "<session_context>\nThis is the Gemini CLI.\n</session_context>"}
+        thanks = {"role": "model", "parts": [{"text": "Got it. Thanks for the additional context!"}]}
+        return [{"role": "user", "parts": [context, {"text": summary}]}, thanks]
+
+
 class Play:
     """One client in its session, with the whole list that it hands over."""
 
@@ -162,7 +191,9 @@ def sent_text(made):
     return json.dumps(made.provider.received[-1].body)
 
 
-CLIENTS = pytest.mark.parametrize("client", [Claude(), Codex(), Opencode()], ids=["claude", "codex", "opencode"])
+CLIENTS = pytest.mark.parametrize(
+    "client", [Claude(), Codex(), Opencode(), Gemini()], ids=["claude", "codex", "opencode", "gemini"]
+)
 
 
 @CLIENTS

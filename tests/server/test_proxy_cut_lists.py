@@ -10,7 +10,7 @@ from pagein import AgentMemory
 from pagein.events.steps import as_text
 from pagein.server.known_calls import call_ids
 from pagein.testing.provider import Answer, Call
-from tests.server.sdk_agents import CHAT_TOOL, TOOL
+from tests.server.sdk_agents import CHAT_TOOL, GEMINI_TOOL, TOOL
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,12 @@ def talking():
     return lambda question: Answer(f"Answer {next(numbers)}: the pier is quiet.")
 
 
+def user(text):
+    return {"role": "user", "content": text}
+
+
 class Chat:
-    path = "/v1/chat/completions"
+    path, key, user = "/v1/chat/completions", "messages", staticmethod(user)
 
     def body(self, rows):
         return {
@@ -56,7 +60,7 @@ class Chat:
 
 
 class Messages:
-    path = "/v1/messages"
+    path, key, user = "/v1/messages", "messages", staticmethod(user)
 
     def body(self, rows):
         return {
@@ -78,8 +82,25 @@ class Messages:
         return {"role": "user", "content": [result]}
 
 
-def user(text):
-    return {"role": "user", "content": text}
+class Contents:
+    path, key = "/v1beta/models/gemini-3-pro-preview:generateContent", "contents"
+
+    def user(self, text):
+        return {"role": "user", "parts": [{"text": text}]}
+
+    def body(self, rows):
+        return {"contents": rows, "tools": [GEMINI_TOOL], "systemInstruction": {"parts": [{"text": "You count."}]}}
+
+    def said(self, answer):
+        return answer["candidates"][0]["content"]
+
+    def reply(self, message, number):
+        call = next(part["functionCall"] for part in message["parts"] if "functionCall" in part)
+        response = {"output": f"Result {number}: {number * 7} boats."}
+        return {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": call["id"], "name": "read", "response": response}}],
+        }
 
 
 class Play:
@@ -88,7 +109,7 @@ class Play:
     def __init__(self, made, client, name=""):
         self.client, self.http = client, made.http()
         self.headers = {"x-pagein-run": name} if name else {}
-        self.rows, self.turns = [user(TASK)], 0
+        self.rows, self.turns = [client.user(TASK)], 0
 
     def send(self, rows):
         answer = self.http.post(self.client.path, json=self.client.body(rows), headers=self.headers)
@@ -134,7 +155,7 @@ def sent_text(made):
     return json.dumps(made.provider.received[-1].body)
 
 
-CLIENTS = pytest.mark.parametrize("client", [Chat(), Messages()], ids=["chat", "messages"])
+CLIENTS = pytest.mark.parametrize("client", [Chat(), Messages(), Contents()], ids=["chat", "messages", "gemini"])
 
 
 @CLIENTS
@@ -152,7 +173,7 @@ def test_a_client_that_sends_its_newest_messages_has_one_run(stack, client, name
     for _ in range(7):
         cut = newest(play.rows)
         play.turn(newest)
-        sent = [row for row in made.provider.received[-1].body["messages"] if row["role"] != "system"]
+        sent = [row for row in made.provider.received[-1].body[client.key] if row["role"] != "system"]
         assert sent == cut, "a list that fits goes out as it came"
     [run] = runs_of(made)
     assert made.provider.illegal == ()
@@ -273,11 +294,11 @@ def test_a_summary_before_the_newest_messages_continues_the_run(stack, client):
     play = Play(made, client)
     for _ in range(8):
         play.turn()
-    play.rows = [user(SUMMARY), *play.rows[-6:]]
+    play.rows = [client.user(SUMMARY), *play.rows[-6:]]
     play.turn()
     assert "continues" in play.said
     assert sent_text(made).count(SUMMARY) == 1
-    assert len(made.provider.received[-1].body["messages"]) < 12, "what the summary stands for left the view"
+    assert len(made.provider.received[-1].body[client.key]) < 12, "what the summary stands for left the view"
     assert "Never count a boat twice" in sent_text(made), "the ledger holds"
     play.turn()
     assert "continues" not in play.said

@@ -252,6 +252,10 @@ def test_thoughts_that_the_client_drops_are_no_edit(stack, model):
     with made.memory("run") as memory:
         assert [branch.name for branch in memory.branches()] == ["main"]
     assert made.provider.illegal == ()
+    calls = [
+        part for row in made.provider.received[-1].body["contents"] for part in row["parts"] if "functionCall" in part
+    ]
+    assert all("thoughtSignature" in part for part in calls) == (model != MODEL), "Gemini 3 refuses a call without it"
 
 
 def test_a_request_with_a_cache_of_the_users_own_is_recorded_and_goes_out_unchanged(stack):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import get_args
 
 import pytest
 
@@ -21,6 +22,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from pagein import AgentMemory, AsyncAgentMemory
 from pagein.errors import ConfigurationError
+from pagein.server.telemetry import PROVIDERS
+from pagein.server.wire import ProtocolName
 from pagein.testing.provider import ToolLoop
 from pagein.testing.provider.agent import file_text
 from pagein.testing.scripted_writer import ScriptedModel
@@ -214,3 +217,7 @@ def test_a_request_through_the_proxy_is_in_the_trace_of_its_client(stack, spans)
     assert found["pagein.compaction"]
     everything = "".join(span.to_json() for span in spans.get_finished_spans())
     assert "sk-ant-secret" not in everything
+
+
+def test_each_protocol_has_a_provider():
+    assert set(PROVIDERS) == set(get_args(ProtocolName))
