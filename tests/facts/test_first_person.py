@@ -17,17 +17,24 @@ STATED = {
         "I lost my job at the bank.", "My dog is called Bruno.", "I've earned a degree in botany, so can you skip the basics?",
         "I'm learning Basque.", "I got promoted to head of sales.", "My wife and I are retired.",
         "Our parser is at 10.0.0.4.",
-        "I was born in 1983.", "My favourite composer is Satie.", "We got married on June 4th, 2019.", "My birthday is on 3 May.", "My boss, Karin, is from Oslo.",
+        "I was born in 1983.", "My favourite composer is Satie.", "We got married on June 4th, 2019.", "My birthday is on 3 May.",
+        "I've been a beekeeper for ten years.", "I'm on the board of our housing association.", "I'm training to become a paramedic.",
+        "I'm in the Pacific time zone.", "I spend my summers on Gotland.", "My clinic is on Harbour Street.", "I maintain the parser module.",
+        "Ines here.", "My kids are Noa and Eli.", "I've been in Dublin for three years now.", "I went to school in Perth.", "I'm responsible for the billing service.",
+        "I sold my car.", "We bought the house in 2016.", "My boss, Karin, is from Oslo.",
     ),
     "preference": (
         "I prefer tabs over spaces.", "I'm vegetarian.", "I love hiking in the rain.", "I can't stand loud offices.",
         "I'm a big fan of board games.", "I don't eat pork.", "I hate flying.",
         "Green is my favourite colour.", "I've always been drawn to old maps.", "I enjoy cooking for friends.",
         "I'm really into birdwatching, so any suggestions would be great!", "I'd rather walk than drive.", "I've got a nut intolerance.",
+        "i cant stand jira", "I won't touch anything with mushrooms.", "The only social network I use is Mastodon.", "I work best with music on.",
+        "I like it quiet when I work.", "I don't do early mornings.", "Short answers suit me best.",
     ),
     "behaviour": (
         "I usually have lunch at eleven.", "I go running every morning.", "I take the train on Fridays.",
-        "I've been learning Polish for two years.", "We meet once a week.", "I tend to forget names.",
+        "I've been learning Polish for two years.", "We meet once a week.", "My team plans its sprint every second Monday.", "I keep a food diary.", "I drive an old Saab.", "I nap after lunch.",
+        "My laptop runs Fedora.", "Mondays are my day off.", "I go swimming after work.", "I switched from Vim to Zed last month.", "I take the bus to work.", "I tend to forget names.",
         "I never drive at night.", "On weekends, I bake bread.", "I no longer work at the mill.", "We use GitLab for reviews.", "We're targeting Python 3.11.",
     ),
     "context": (
@@ -41,6 +48,9 @@ STATED = {
 }  # fmt: skip
 
 NOT_STATED = (
+    "I prefer the second option you gave.", '"Call me Ishmael" is the first line of the book.', "For this exercise I am the customer.", "Test sentence: I have three cats.",
+    "Always look on the bright side, as the song goes.", "I never said I was a doctor.", "I almost moved to Oslo once.", "I review the code now.", "// my favourite hack is below",
+    "Write a story in the first person: I am a lighthouse keeper.", "INFO my name is worker-7", "From: Ana\nI am out of office until May 3.", "I watch the video and it stops.", "lol I'm a potato person.",
     "Do I live in Rome?", "If I lived in Rome, I would walk more.", "My sister says I live in the past.",
     "I love this idea!", "I like the second option.", "I'm looking for a flat in Rome.", "I want to fly on May 20th.",
     "I'd like to book a table for 4 June.", "I'm not sure if I'm a gold member.", "I think I might be allergic.",
@@ -71,6 +81,9 @@ FOREIGN_NOT = (
 )  # fmt: skip
 
 REPLACED = (
+    ("I use Vim.", "I switched from Vim to Zed last month."), ("I live in Leeds.", "I moved from Leeds to York in May."), ("My doctor is Dr. Pham.", "My doctor is Dr. Osei now."),
+    ("I'm vegetarian.", "I'm not vegetarian anymore, I eat fish again."), ("I work four days a week.", "I now work five days a week."), ("I go by Samantha.", "I go by Lee these days."),
+    ("I'm allergic to wasp stings.", "I'm allergic to bee stings, not wasp stings as I said."),
     ("I live in Paris.", "I moved to Lyon."), ("I work at Acme.", "I no longer work at Acme, I'm at Globex now."), ("I'm vegetarian.", "I'm not vegetarian any more."),
     ("I prefer tea.", "I prefer coffee to tea these days."), ("Our deadline is on 3 May.", "The deadline has moved to 10 May."), ("I'm a nurse.", "I'm a doctor now."),
     ("I'm allergic to nuts.", "I was wrong, it's not nuts, I'm allergic to soy."), ("Call me Bea.", "Please call me Beatrice instead."),

@@ -23,6 +23,7 @@ _DAY = re.compile(
     r"november|december)\b",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b", re.IGNORECASE)
 _NOT = re.compile(
     r"\b(?:not|never|no|none|without|avoids?|stop(?:ped|s)?|quit|neither|cannot|dislikes?|hates?|\w+n['\u2019]t)\b",
     re.IGNORECASE,
@@ -35,7 +36,7 @@ _WHOSE = r"^(?:the|my|our|their|his|her|user['\u2019]?s|the user['\u2019]?s)?\s*
 _IS = re.compile(
     _WHOSE + r"(?P<what>[^.,;:!?]{2,80}?)\s+"
     r"(?:is|are|was|were|=|became|becomes|(?:has |have )?(?:been )?(?:changed|moved|switched) to|runs? on|listens? on)\s+"
-    r"(?:now\s+|called\s+|named\s+|set to\s+)?(?:(?:in|at|on|to)\s+)?(?P<value>(?:[^.;!?]|\.(?=\w)){1,200})",
+    r"(?:now\s+|called\s+|named\s+|set to\s+)?(?:(?:in|at|on|to)\s+)?(?P<value>(?:[^.;!?]|\.(?=\w)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.|(?<=\bProf)\.){1,200})",
     re.IGNORECASE,
 )
 _KEY = re.compile(_WHOSE + r"(?P<what>[\w .-]{2,60}?)\s*[:=]\s*(?P<value>[^;!?]{1,200})$", re.IGNORECASE)
@@ -45,16 +46,20 @@ _WHO = (
     r"^(?:(?:i|(?:the )?user)\b(?:['\u2019]m|['\u2019]ve)?)?\s*(?:am |is |have |has |now |just |recently |currently )*"
 )
 _STAYS = re.compile(_WHO + r"(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
-_MOVES = re.compile(_WHO + r"(?:moved|relocated)\s+(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
+_MOVES = re.compile(
+    _WHO + r"(?:moved|relocated)\s+(?:from\s+[^.,;!?]{2,40}?\s+)?(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})",
+    re.IGNORECASE,
+)
 _WORKS = re.compile(_WHO + r"(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _JOINS = re.compile(_WHO + r"joined\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _CALLED = re.compile(
-    r"^(?:please |just )*calls? me (?P<value>[^.,;!?]{2,40}?)(?: instead| from now on)?[.!]?$", re.IGNORECASE
+    r"^(?:please |just )*(?:calls? me|i go by) (?P<value>[^.,;!?]{2,40}?)(?: instead| from now on| now| these days)?[.!]?$",
+    re.IGNORECASE,
 )
 _SLOTS = (
     (_STAYS, _MOVES, "lives living resides based moved relocated"),
     (_WORKS, _JOINS, "works working employed joined"),
-    (_CALLED, _CALLED, "call"),
+    (_CALLED, _CALLED, "call go by"),
     *(
         (re.compile(stays, re.IGNORECASE), re.compile(moves, re.IGNORECASE), words)
         for stays, moves, words in (
@@ -75,10 +80,15 @@ _BECOMES = re.compile(
 """What somebody's work is; two may hold, where the newer one does not say "now"."""
 
 _NOT_BUT = re.compile(
-    r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80})(?=,|$)",
+    r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80}?)(?=,| (?:as|like) I |$)",
     re.IGNORECASE,
 )
 """What a correction says to be wrong, behind what it says."""
+
+_FROM = re.compile(
+    r"\b(?:moved|switched|changed|migrated|relocated)\s+from (?P<wrong>[^,.;!?]{2,60}?) to\b", re.IGNORECASE
+)
+"""What a change says to have been so before."""
 
 _CLAUSES = re.compile(r"[,;] ?|\b(?:but|and)\b ?")
 _OVER = re.compile(
@@ -140,11 +150,11 @@ def is_corrected_by(correction: str, old: str) -> bool:
     >>> is_corrected_by("I live in Milan now, not Rome", "I live in Rome"), is_corrected_by("Use uv, not pip", "I use pip")
     (True, True)
     """
-    match = _NOT_BUT.search(correction)
-    said, wrong = correction, ""
+    match, before = _NOT_BUT.search(correction), _FROM.search(correction)
+    said, wrong = correction, before["wrong"] if before else ""
     if match is not None:
         said, wrong = correction[: match.start()] + correction[match.end() :], match["wrong"]
-    if any(is_contrary(clause, old) for clause in (correction, said, *_CLAUSES.split(said))):
+    if any(is_contrary(clause, old) for text in (correction, said) for clause in (text, *_CLAUSES.split(text))):
         return True
     one, other = _BECOMES.match(said), _BECOMES.match(old)
     if one and other and re.search(r"\bnow\b", said, re.IGNORECASE):
@@ -210,7 +220,9 @@ def _denies(text: str) -> bool:
 
 
 def _figures(text: str) -> Iterator[str]:
-    matches = sorted((*_NUMBER.finditer(text), *_DAY.finditer(text)), key=lambda match: match.start())
+    matches = sorted(
+        (*_NUMBER.finditer(text), *_COUNT.finditer(text), *_DAY.finditer(text)), key=lambda match: match.start()
+    )
     return (match[0].lower().removesuffix("s") for match in matches)
 
 
@@ -235,6 +247,6 @@ def _subject_key(text: str) -> str:
 def _bare_terms(text: str) -> set[str]:
     """The terms without figures, negations and words of emphasis."""
     plain = _NOT.sub(" ", text)
-    for pattern in (_NUMBER, _DAY, _FILLER):
+    for pattern in (_NUMBER, _COUNT, _DAY, _FILLER):
         plain = pattern.sub(" ", plain)
     return _terms(plain) - {"do"}

@@ -77,7 +77,7 @@ def find_personal_statement(sentence: str) -> PersonalStatement | None:
         return None
     if says["not_this"].match(core) and not says["unsure"].search(core):
         return PersonalStatement(core, "correction")
-    if says["unsure"].search(core) or says["others_say"].search(core):
+    if says["unsure"].search(core) or says["others_say"].search(core) or says["given_text"].match(core):
         return None
     if says["corrects_back"].match(core):
         return PersonalStatement(core, "correction")

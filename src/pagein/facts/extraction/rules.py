@@ -27,13 +27,16 @@ PERSONAL_CONFIDENCE = 0.85
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _DOCUMENT = re.compile(
-    r"^#{1,6} \S|^[^\n]*(?:\bwr[oi]te|\bécrit|\bschr(?:ei|ie)b|\bescrib|\bescreveu|\bscri(?:ve|tto|sse)|\bschre[ei]f"
+    r"^#{1,6} \S|^(?:From|To|Cc|Subject|Sent): \S|^[^\n]*(?:\bwr[oi]te|\bécrit|\bschr(?:ei|ie)b|\bescrib|\bescreveu|\bscri(?:ve|tto|sse)|\bschre[ei]f"
     r"|\bnapisa|написал|пишет|写道|書い|썼|كتب|लिखा|\byazd)[^\n:\uff1a]*[:\uff1a][ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A heading of a document, or a line that says that somebody wrote what follows: no fact is taken from there on."""
 
-_CODE = re.compile(r"^(?:def|class|function|async|return)\b.*[(:=.]|\w\(\w*\):|\bself\.\w")
+_CODE = re.compile(
+    r"^(?://|/\*|-- |;;|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|TRACE)\b)|^(?:def|class|function|async|return)\b.*[(:=.]|\w\(\w*\):|\bself\.\w"
+)
+_WORDS_QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]*\s[^\"\u201c\u201d]*[\"\u201d]")
 _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
     r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
@@ -53,13 +56,14 @@ def _rules(*rows: tuple[str, str, float]) -> tuple[Rule, ...]:
 _RULES = _rules(
     (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
     (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
-    (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+    (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said|again|gonna|going|have|look on|will i|did i)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
     (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
     (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
-    (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were) (?:now )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
+    (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were|got) (?:now |just )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
+    (r"^(?P<fact>(?:we|i)(?:['\u2019]ve| have)? (?:just |now )?(?:renamed|moved|migrated|postponed|rescheduled) (?:the|our|my) [\w' -]{2,60} to\s+\S.*)$", "correction", 0.85),
     (r"^(?P<fact>our (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} (?:is|starts|ends|begins) (?!" + _PASSING + r")(?-i:called |named |.*(?:\d|[A-Z]|\w-\w)).*)$", "knowledge", 0.85),
     (r"^(?:please )?(?P<fact>(?:do not|don['\u2019]t) (?:use|write|add|send|include|schedule|book) (?!the\b|that\b|this\b|it\b|any of\b|my\b|your\b|these\b|those\b|them\b)[\w' -]{3,60} (?:in|when|for|on|before|after|to|without)\b.*)$", "constraint", 0.85),
-    (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+.{3,})$", "preference", 0.85),
+    (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+(?!(?:the (?:first|second|third|last|latter|former|other|one|option|new|old|version|idea|way)|this|that|these|those|it|your?)\b).{3,})$", "preference", 0.85),
     (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
     (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
 )  # fmt: skip
@@ -135,7 +139,8 @@ def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | No
 def _find_personal(sentence: OwnSentence) -> first_person.PersonalStatement | None:
     """What the sentence says of the speaker, in its own words; what it quotes says nothing."""
     says = first_person.phrases_of("english").names
-    masked = sentence.masked.replace("\u2019", "'").replace("\x00", "_")
+    masked = _WORDS_QUOTED.sub(lambda quote: "_" * len(quote[0]), sentence.masked.replace("\u2019", "'"))
+    masked = masked.replace("\x00", "_")
     plain = says["lead"].sub("", masked)
     said = first_person.find_personal_statement(
         says["corrects"].sub("", plain)
