@@ -98,6 +98,21 @@ def test_the_reference_has_every_public_name():
         assert set(import_module(package).__all__) <= listed, package
 
 
+def test_the_reference_has_every_name_that_a_page_imports():
+    reference = (ROOT / "docs" / "reference.md").read_text()
+    listed = set(re.findall(r"^::: pagein[\w.]*\.(\w+)$", reference, re.MULTILINE))
+    blocks = (
+        block
+        for page in PAGES
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    )
+    nodes = (node for block in blocks for node in ast.walk(ast.parse(block)))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module.startswith("pagein")]
+    names = {alias.name for node in imports if not node.module.startswith("pagein.testing") for alias in node.names}
+    assert len(names) > 40
+    assert names <= listed, names - listed
+
+
 def test_the_site_lists_every_page():
     listed = set(re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}

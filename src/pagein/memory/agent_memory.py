@@ -128,7 +128,8 @@ class AgentMemory(MemoryBase):
     def pin(self, text: str) -> str:
         """Keep the text word for word in every view; returns the handle that ``unpin`` takes.
 
-        The handle of an entry of ``ledger`` confirms the entry: its words are pinned.
+        The handle of an entry of ``ledger`` confirms the entry: its words are pinned. A text that is pinned already keeps its
+        handle. Raises ConfigurationError for an empty text, OverBudget for one with which no view would fit.
         """
         return self._take_turn(pins.pin, text)
 
