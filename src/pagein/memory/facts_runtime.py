@@ -28,7 +28,6 @@ class FactsRuntime:
 
     Facts are in logs of their own, one for each scope and owner, in ``store`` or in memory. Rules extract them in the
     turn; with a model or an embedder they are extracted beside the run. Failures are in ``problems``, and fail no turn.
-    Raises ConfigurationError for a name that cannot be one.
     """
 
     def __init__(
@@ -43,11 +42,6 @@ class FactsRuntime:
         clock: Callable[[], float],
         account: WriterAccount | None,
     ) -> None:
-        if any(name is not None for name in names.values()):
-            from pagein.facts.owners import check_owner_name  # noqa: PLC0415 - loads where an owner is named
-
-            for what, name in names.items():
-                check_owner_name(what, name)
         self._log, self._names, self._settings, self._store = log, names, settings, store
         self._model, self._embedder, self._clock, self._account = model, embedder, clock, account
         self._facts: Facts | None = None

@@ -162,6 +162,7 @@ def check_options(options: Options) -> None:
     if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
         raise ConfigurationError(f"checkpoints is an AutoCheckpoint, not {options['checkpoints']!r}")
     _check_choices(options)
+    _check_owners(options)
     format_named(options.get("format", "openai"))
     _check_roles(options.get("roles") or {})
 
@@ -171,6 +172,15 @@ def _check_choices(options: Options) -> None:
         raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
     if options.get("telemetry", "off") not in get_args(TelemetryMode):
         raise ConfigurationError(f"telemetry is {', '.join(get_args(TelemetryMode))}, not {options['telemetry']!r}")
+
+
+def _check_owners(options: Options) -> None:
+    names = {what: options.get(what) for what in ("user", "project", "task")}
+    if any(name is not None for name in names.values()):
+        from pagein.facts.owners import check_owner_name  # noqa: PLC0415 - loads where an owner is named
+
+        for what, name in names.items():
+            check_owner_name(what, name)
 
 
 def _check_writers(spend: object, direct: object) -> None:

@@ -286,6 +286,10 @@ class MemoryMachine(ErasingMachine):
             assert error.needed > error.limit
             assert self._state() == before, "a pin was refused, and something changed"
             return
+        if text in self.oracle.pins.values():
+            assert handle in {step_handle(position) for position, pinned in self.oracle.pins.items() if pinned == text}
+            assert self._state() == before, "a text that was pinned already was recorded again"
+            return
         assert handle == step_handle(self.oracle.head)
         self.oracle.pin(text)
 
