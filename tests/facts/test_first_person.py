@@ -168,3 +168,8 @@ def test_a_correction_replaces_and_the_old_words_stay_in_the_history(facts_of):
         facts.extract_due(log.read, log.head())
     assert [fact.content for fact in facts.list()] == ["I prefer tea", "I live in Milan now, not Rome"]
     assert facts.history(facts.list()[-1].id)[0].fact.content == "I live in Rome"
+
+
+@pytest.mark.parametrize("greeting", ["Hi", "Hello", "Hey there", "Hello all"])
+def test_a_greeting_is_no_part_of_a_fact(greeting):
+    assert [candidate.content for candidate in extracted(f"{greeting}, I prefer tea.")] == ["I prefer tea"]

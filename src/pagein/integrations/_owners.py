@@ -69,7 +69,9 @@ class OwnerChoice:
         """The conversation of that name and these owners, outside of the framework's calls. Raises ConfigurationError."""
         if set(owners) != set(self._functions):
             wanted = ", ".join(f"{kind}=" for kind in self._functions) or "none"
-            raise ConfigurationError(f"name the owners that are functions of the call here: {wanted}")
+            raise ConfigurationError(
+                f"say whose conversation {name!r} is meant: pass {wanted}, since functions of the call name them"
+            )
         return self._owned(name, {kind: _check(kind, owner) for kind, owner in owners.items()})
 
     def owner_options(self, conversation: OwnedConversation) -> Options:
@@ -111,7 +113,5 @@ def _ask(kind: str, of: OwnerOf, call: Any) -> str:
 def _check(kind: str, owner: object) -> str:
     if not isinstance(owner, str) or not owner.strip() or not is_utf8(owner):
         value = f"{owner!r:.80}" if isinstance(owner, str) else f"a value of type {type(owner).__name__}"
-        raise ConfigurationError(
-            f"{kind}= names nobody for this call: {value} is no text with a name. Nothing was shown."
-        )
+        raise ConfigurationError(f"{kind}= names nobody for this call: it gave {value}, not a name. Nothing was shown.")
     return owner

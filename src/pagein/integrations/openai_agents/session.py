@@ -86,7 +86,7 @@ class PageinSession(SessionBranches, SessionABC):
             return self
         if self._bound_to is not None:
             raise ConfigurationError(
-                "the run's context is another owner's than the one this session is bound to. Nothing was shown: bind the "
+                "the run's context names another owner than this session is bound to. Nothing was shown: bind the "
                 "session to the context that the run is given"
             )
         bound = self._bound.get(conversation)
@@ -109,7 +109,9 @@ class PageinSession(SessionBranches, SessionABC):
 
     def _check_bound(self) -> None:
         if self._bound_to is None:
-            raise ConfigurationError("whose session this is depends on the run: use session.bind(context) in its place")
+            raise ConfigurationError(
+                "the user of this session depends on the run: pass session.bind(context) to Runner.run instead"
+            )
 
     @property
     def memory(self) -> AgentMemory:
