@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -295,8 +296,12 @@ def test_usage_is_noted_by_whichever_way_it_is_reported():
         )
         memory.to_messages()
         memory.observe_usage(usage)
-        counts = [(each.usage.input, each.usage.output, each.usage.cache_read) for each in memory.requests()]
-        assert counts == [(50, 3, 40), (45, 4, 30), (45, 4, 30)]
+        counts = [
+            (one.input, one.output, one.cache_read, one.cache_written)
+            for one in map(attrgetter("usage"), memory.requests())
+        ]
+        assert counts == [(50, 3, 40, 0), (45, 4, 30, 5), (45, 4, 30, 5)]
+        assert memory.cost().provider.cache_written == 10
         memory.note_outcome("ok", number=1, usage=usage)
         assert memory.requests()[0].usage.cache_written == 5
         with pytest.raises(UnknownRequest, match=r"no request 9 .* the last is 3"):

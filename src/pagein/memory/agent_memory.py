@@ -123,6 +123,8 @@ class AgentMemory(MemoryBase):
         """
         report = None if usage is None else check_usage(usage)
         transcript = self._runtime.read_transcript(messages, format, observations)
+        if usage is not None:
+            self._runtime.requests.note_written(usage)
         return self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     def pin(self, text: str) -> str:

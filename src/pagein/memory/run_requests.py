@@ -111,6 +111,8 @@ class RunRequests:
         self.table = root.store.request_table(root.session)
         self.model, self._policy, self._counter = model, policy, counter_key(runtime.state.counter)
         self.last: requests.RequestRecord | None = None
+        self.written = 0
+        """The tokens that the provider wrote to its cache, of the usage that is recorded and not noted yet."""
         self._last_at = 0.0  # the time at which it was rendered last
         self._last_entries: tuple[ViewEntry, ...] = ()
         self._is_changed = False  # the last record is to be written, or written again
@@ -206,8 +208,12 @@ class RunRequests:
 
     def learn_recorded_usage(self) -> None:
         """Note the usage that was recorded since the last request."""
-        self._learn_usage(requests.recorded_usage(self._runtime.state.usage.reported))
-        self._runtime.state.usage.reported = None
+        self._learn_usage(requests.recorded_usage(self._runtime.state.usage.reported, self.written))
+        self._runtime.state.usage.reported, self.written = None, 0
+
+    def note_written(self, usage: Any) -> None:
+        """Note the tokens written to the cache of a usage that is about to be recorded."""
+        self.written = requests.read_request_usage(usage).cache_written
 
     def observe_usage(self, usage: Any) -> None:
         """Note what the provider reported for the last request. Raises ConfigurationError."""
