@@ -48,7 +48,7 @@ class Incoming:
 
     method: str
     path: str
-    query: bytes
+    query: bytes = field(repr=False)
     pairs: Pairs = field(repr=False)
     raw: bytes = field(default=b"", repr=False)
 
