@@ -8,6 +8,7 @@ import pytest
 from pagein import AgentMemory, AsyncAgentMemory, Budget, TaskStep, Usage
 from pagein.errors import BudgetError, ConfigurationError, LogClosed, LogUnwritable, ProtocolError, UnknownHandle
 from pagein.events.steps import ActionStep, Image, Observation, Text, ToolCall
+from pagein.worker import work
 
 
 @pytest.mark.parametrize(
@@ -169,3 +170,26 @@ def test_a_program_that_pins_its_rules_at_each_start_has_each_once(tmp_path):
     with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
         memory.unpin(handle)
         assert memory.pin("Never touch the production database.") != handle
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"sesion": "a"}, "unknown filter 'sesion': there are since, until, role, across"),
+        ({"since": "2026-01-01"}, "since is a time in seconds since the epoch, not '2026-01-01'"),
+        ({"until": True}, "until is a time"),
+        ({"role": 5}, "role is one or a tuple of"),
+    ],
+)
+def test_a_filter_that_would_find_nothing_in_silence_is_refused(memory, filters, message):
+    memory.record(TaskStep("The port is 8080."))
+    with pytest.raises(ConfigurationError, match=message):
+        memory.recall("port", **filters)
+
+
+def test_what_is_no_queue_and_no_outcome_is_named(memory):
+    with pytest.raises(ConfigurationError, match=r"WorkQueue\('run.db'\)"):
+        list(work("run.db", once=True))
+    memory.to_messages()
+    with pytest.raises(ConfigurationError, match="an outcome is a word"):
+        memory.note_outcome(5)

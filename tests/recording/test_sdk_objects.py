@@ -251,6 +251,17 @@ def test_a_request_for_gemini_is_known_by_its_parts(request_):
     assert [as_text(step.content) for step in memory.steps] == ["Hi."]
 
 
+def test_messages_of_langchain_are_known_by_their_types():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages(
+        [HumanMessage("Read."), AIMessage("", tool_calls=[{"id": "c1", "name": "read", "args": {}}])]
+    )
+    memory.record_messages([ToolMessage("ok", tool_call_id="c1")])
+    assert [step.content for step in memory.steps] == ["Read.", None]
+    assert memory.steps[1].observations[0].content == "ok"
+    validate(memory.to_request("openai"), "openai")
+
+
 def test_a_request_for_bedrock_is_known_by_its_blocks():
     rows = [
         {"role": "user", "content": [{"text": "Read."}]},

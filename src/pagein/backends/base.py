@@ -38,7 +38,7 @@ def stored_log(log: Log) -> StoredLog:
     """The log itself where it is a StoredLog, else the log in a ``BareLog``. Raises ConfigurationError for what is no log."""
     if not hasattr(log, "read"):
         raise ConfigurationError(
-            f"a memory is made of a log, not of {log!r}: AgentMemory.open(...) opens a path or an address"
+            f"a log is needed, not {log!r}: AgentMemory.open(...) opens a memory at an address, pagein.backends.open_log(...) a log"
         )
     return log if isinstance(log, StoredLog) else BareLog(log)
 

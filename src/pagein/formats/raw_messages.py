@@ -36,6 +36,7 @@ _MARKER_HINT = b"cache"
 _MARKERS = tuple(marker.encode() for marker in CACHE_MARKERS)
 
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_LANGCHAIN_ROLES = ("human", "ai", "tool", "system")
 _RESPONSES_ITEMS = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
     | {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
@@ -238,7 +239,10 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         return set()
     signs: set[str] = set()
     if "role" not in row:
-        return {"openai-responses"} if row.get("type") in _RESPONSES_ITEMS else signs
+        kind = row.get("type")
+        return (
+            {"openai-responses"} if kind in _RESPONSES_ITEMS else {"langchain"} if kind in _LANGCHAIN_ROLES else signs
+        )
     if isinstance(row.get("parts"), list) and "content" not in row:
         return {"gemini"}
     if row.get("tool_calls") or row["role"] in ("tool", "function"):

@@ -13,7 +13,7 @@ from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.view.layout import ContextBlock
-from pagein.errors import LogError, UnknownRequest
+from pagein.errors import ConfigurationError, LogError, UnknownRequest
 from pagein.events.callbacks import BreakCause, PrefixBreak
 from pagein.events.entries import EDIT, RELISTED, REMOVAL
 from pagein.log.requests import hash_request
@@ -239,6 +239,8 @@ class RunRequests:
         notes: Mapping[str, str] | None,
     ) -> None:
         """Note what became of a request. Raises UnknownRequest, ConfigurationError, LogError."""
+        if not isinstance(outcome, str):
+            raise ConfigurationError(f"an outcome is a word, not {outcome!r}")
         report = None if usage is None else requests.read_request_usage(usage)
         last = self.last if self.last is not None and number in (None, self.last.number) else None
         record = requests.with_outcome(last or self.find(number), outcome, report, seconds or {}, notes or {})

@@ -22,7 +22,7 @@ class Query:
     positions of the index's own session that are left out, such as those in view. ``now`` is the time that "yesterday"
     counts from; without it relative dates are ignored.
 
-    Raises ConfigurationError for a limit below 1 or an unknown role.
+    Raises ConfigurationError for a limit below 1, a time that is no number or an unknown role.
     """
 
     text: str
@@ -41,6 +41,11 @@ class Query:
             raise ConfigurationError(f"limit is a number of hits, 1 or more, not {self.limit!r}")
         if isinstance(self.sessions, str):
             raise ConfigurationError(f"sessions is a tuple of names, not {self.sessions!r}")
+        for name, bound in (("since", self.since), ("until", self.until)):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+                raise ConfigurationError(f"{name} is a time in seconds since the epoch, not {bound!r}")
+        if not isinstance(self.role, str | tuple | None):
+            raise ConfigurationError(f"role is one or a tuple of {', '.join(ROLES)}, not {self.role!r}")
         for role in self.roles:
             if role not in ROLES:
                 raise ConfigurationError(f"no role is called {role!r}: use one of {', '.join(ROLES)}")

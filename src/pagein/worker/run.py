@@ -36,6 +36,8 @@ def work(
     Many workers may share a store: a job is done by one of them at a time, and by another where that one dies.
     Raises ConfigurationError for a store in memory, which no other process can share, and LogError.
     """
+    if not isinstance(jobs, WorkQueue):
+        raise ConfigurationError(f"work takes a WorkQueue, such as WorkQueue('run.db'), not {jobs!r}")
     over = threading.Event() if stop is None else stop
     if is_postgres(jobs.url):
         from pagein.worker.postgres import work_on_server  # noqa: PLC0415 - its queue is an extra

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.view.view import View
-from pagein.errors import UnknownHandle
+from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
 from pagein.events.handles import Handle, observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import as_own_step, is_own_step, own_row
@@ -101,9 +101,15 @@ def group_positions(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: float) -> Flow[tuple[Hit, ...]]:
-    """Search what was recorded, best first."""
-    from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
+    """Search what was recorded, best first. Raises ConfigurationError for an unknown filter."""
+    from pagein.memory.options import RecallFilters  # noqa: PLC0415 - loads where something is looked for
+    from pagein.search.base import Query  # noqa: PLC0415
 
+    unknown = filters.keys() - RecallFilters.__annotations__
+    if unknown:
+        raise ConfigurationError(
+            f"unknown filter {min(unknown)!r}: there are {', '.join(RecallFilters.__annotations__)}"
+        )
     since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
     exclude = frozenset(_positions_that_ask(run.current_view(), query))
     searched = Query(query, limit, since, until, role, exclude=exclude, now=now)
