@@ -43,7 +43,7 @@ HEADING_MAX_LINES = 40
 KIND_SHARE = 0.03
 """Share of a text's lines above which lines that differ in numbers alone are the usual ones."""
 
-NOTABLE_SHARE, FIRST_SHARE = 0.4, 0.5
+NOTABLE_SHARE, FIRST_SHARE = 0.5, 0.5
 """Share of the lines that stay for those that say more than others, and of the rest for the first ones."""
 
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
@@ -292,7 +292,7 @@ def _notable_lines(lines: Sequence[str]) -> list[int] | None:
     if sum(counts[kind] for kind in usual) >= LINE_SHARE * len(numbers):
         near = sorted({kind: number for number, kind in reversed(kinds.items()) if kind and kind not in usual}.values())
     else:
-        near = [number + step for step in (1, -1, 2) for number in errors.values() if 0 <= number + step < len(lines)]
+        near = [number + step for step in (1, -1, 2, -2, 3, -3, 4) for number in errors.values() if 0 <= number + step < len(lines)]
     notable = list(dict.fromkeys((*_with_headings(lines, errors.values()), *near)))
     return notable if notable or is_log else None
 
