@@ -89,7 +89,7 @@ def test_demo_ends_in_a_table_and_in_commands_that_work(run, tmp_path):
     path = tmp_path / "demo.db"
     code, out, err = run("demo", "--db", path)
     assert (code, err) == (0, "")
-    for fact in ("tokens sent without pagein", "needs met", "everything retrievable", "yes", "prefix"):
+    for fact in ("tokens sent without pagein", "that a step used", "everything retrievable", "yes", "begins with"):
         assert fact in out
     assert "\x1b" not in out
     further = [line.split()[1:] for line in out.splitlines() if line.startswith("  pagein ")]

@@ -60,7 +60,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
 
 def list_facts(
     db: StoreAddress, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None,
-    scope: Scope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None, all: Annotated[bool, Parameter(help="Include facts that are no longer valid.")] = False,
+    scope: Scope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None, all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """List the facts that are valid now.

@@ -324,8 +324,8 @@ def _demo_rows(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:
     yield "tokens sent with pagein", f"{tally.tokens:,}"
     yield "largest request, and the budget", f"{tally.highest:,} of {budget:,}"
     yield "requests over budget, orphaned or illegal", f"{tally.over + tally.orphans + tally.illegal}"
-    yield "share of each request that is the next one's prefix", _output.format_percent(tally.prefix)
-    yield "needs met above the budget", _output.format_percent(tally.needs.met_share)
+    yield "share of a request that the next one begins with", _output.format_percent(tally.prefix)
+    yield "names and lines that a step used, in its request", _output.format_percent(tally.needs.met_share)
     yield (
         "entries recorded, and handles out of the view",
         f"{retrieval.items:,} and {retrieval.handles:,}" if retrieval else "-",
@@ -346,7 +346,8 @@ def _next_commands(db: Path, budget: int, tally: Tally) -> str:
         f"  pagein log {where}\n"
         f"  pagein view {where} --budget {budget}\n"
         f"  pagein expand {where} {handle}\n"
-        f"  pagein verify {where}"
+        f"  pagein verify {where}\n"
+        f"In a browser, after pip install 'pagein[serve]': pagein inspect {where}"
     )
 
 
