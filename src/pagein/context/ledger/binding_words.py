@@ -25,6 +25,10 @@ _ONE_LETTER = str.maketrans(
 )
 
 
+_ACCENTED = "Vietnamese"
+"""The language whose words differ by their accents; they are folded only where a text has none."""
+
+
 class ForeignPatterns(NamedTuple):
     """The patterns of a language: of each of ``FOREIGN_KINDS``, of a change, of what binds nobody, of what lifts a rule."""
 
@@ -32,6 +36,11 @@ class ForeignPatterns(NamedTuple):
     change: re.Pattern[str]
     story: re.Pattern[str]
     lifts: re.Pattern[str]
+
+
+def folds(language: str, text: str) -> bool:
+    """True where the letters of a text in a language are folded."""
+    return language != _ACCENTED or text.isascii()
 
 
 def fold_letters(text: str) -> str:
@@ -62,19 +71,21 @@ LANGUAGES = _read_languages((files("pagein.context.ledger") / "languages.txt").r
 
 
 @functools.cache
-def foreign_patterns(language: str) -> ForeignPatterns:
-    """The patterns of a language; they match texts in lower case whose letters are folded."""
+def foreign_patterns(language: str, *, is_folded: bool = True) -> ForeignPatterns:
+    """The patterns of a language; they match texts in lower case, and their letters are folded unless said otherwise."""
 
     def compiled(name: str) -> re.Pattern[str]:
-        return re.compile(fold_letters(LANGUAGES[language][name]))
+        pattern = LANGUAGES[language][name]
+        return re.compile(fold_letters(pattern) if is_folded else pattern)
 
     return ForeignPatterns(tuple(map(compiled, _PATTERNS)), *map(compiled, ("change", "story", "lifts")))
 
 
 @functools.cache
 def common_words(language: str) -> frozenset[str]:
-    """The commonest words of a language, folded, which say nothing of what a sentence is about."""
-    return frozenset(fold_letters(LANGUAGES[language]["markers"]).split())
+    """The commonest words of a language, which say nothing of what a sentence is about."""
+    markers = LANGUAGES[language]["markers"]
+    return frozenset((markers if language == _ACCENTED else fold_letters(markers)).split())
 
 
 _NUMBER_WORDS = re.compile(
@@ -101,12 +112,15 @@ _OTHER_SCRIPT = re.compile(r"[\u0370-\u1cff\u3040-\ud7ff]")
 SCRIPTS = tuple(
     (language, re.compile(script))
     for language, script in (
-        ("Ukrainian", r"[\u0400-\u04ff].*[іїєґІЇЄҐ]|[іїєґІЇЄҐ].*[\u0400-\u04ff]"),
+        (
+            "Ukrainian",
+            r"[\u0400-\u04ff].*[іїєґІЇЄҐ]|[іїєґІЇЄҐ].*[\u0400-\u04ff]|(?i:\b(?:завжди|можеш|треба|тепер|дуже|мене|маю|нема|коли|або|яка|яке|щоб|вже)\b)",
+        ),
         ("Russian", _twice(r"\u0400-\u04ff")),
         ("Japanese", _twice(r"\u3040-\u30ff")),
         ("Korean", _twice(r"\uac00-\ud7a3")),
         ("Chinese", _twice(r"\u4e00-\u9fff")),
-        ("Persian", _twice("پچژگکی")),
+        ("Persian", rf"{_twice('پچژگکی')}|^به |(?<!\S)(?:از|را|است|حالا|نزن|نکن)(?!\S)"),
         ("Arabic", _twice(r"\u0600-\u06ff")),
         ("Hindi", _twice(r"\u0900-\u097f")),
         ("Greek", _twice(r"\u0370-\u03ff\u1f00-\u1fff")),
@@ -168,12 +182,14 @@ def guess_language(text: str) -> str:
     written = _WORD.findall(_ABBREVIATIONS.sub(" ", text[:300]))
     words = [word.lower() for word in written]
     english, scores = 0, dict[str, float]()
-    for word in words if is_ascii else map(fold_letters, words):
+    for word in words:
         if word in ENGLISH:
             english += 1
-        elif (weights := _WEIGHTS.get(word) or _WEIGHTS.get(word[: word.find("'") + 1])) is not None:
-            for language, weight in weights:
-                scores[language] = scores.get(language, 0) + weight
+            continue
+        folded = fold_letters(word)
+        weights = _WEIGHTS.get(folded) or _WEIGHTS.get(folded[: folded.find("'") + 1]) or ()
+        for language, weight in weights if folded == word else (*weights, *_WEIGHTS.get(word, ())):
+            scores[language] = scores.get(language, 0) + weight
     if not is_ascii:
         # A name may have letters of another language: those of its own count twice in words without a capital.
         letters, small = set("".join(words)), set("".join(filter(str.islower, written)))
@@ -192,7 +208,7 @@ def _guess_script(text: str) -> str | None:
 
 
 _CODE = re.compile(
-    r"\S*://\S*|\S*@\S*|(?<!\S)\S*(?:/\S*/|\\\S*\\)\S*|`[^`]*`|\"[^\"]*\"|[„“«][^“”»]*[”“»]|\w+\([^)]*\)|\S*(?:[{}=]|;\S)\S*"
+    r"(?<!\S)(?:\S*(?:://|@|/\S*/|\\\S*\\|[{}=]|;\S)\S*)|`[^`]*`|\"[^\"]*\"|[„“«「『][^”“»」』]*[”“»」』]|\b\w+\([^)]*\)"
 )
 
 
@@ -209,8 +225,8 @@ _NO_SPACES = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _PARTED = re.compile(rf"(?<=\d)(?=[{_NO_SPACES}])|(?<=[{_NO_SPACES}])(?=\d)")
 _THOUSANDS = re.compile(r"\b(\d{1,3}) (?=\d{3}\b)")
 _FOREIGN_WORD = re.compile(r"[^\s\d!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f،؛؟।]+")
-_UNPARTED = re.compile(rf"[{_NO_SPACES}]")
-_STEM_CHARS, _THAI_STEM_CHARS, _MAX_STEMS = 5, 4, 24
+_UNSPACED = ("Chinese", "Japanese", "Thai")
+_STEM_CHARS, _LATIN_STEM_CHARS, _MAX_STEMS = {"Chinese": 2, "Japanese": 2, "Korean": 2, "Thai": 4}, 5, 24
 
 
 def part_numbers(text: str) -> str:
@@ -230,19 +246,27 @@ def foreign_subject(text: str, value: TypedValue | None, language: str) -> tuple
     """
     if value is not None:
         text = f"{text[: value.start]} {text[value.end :]}"
-    common, stems = common_words(language), dict[str, None]()
-    for word in _FOREIGN_WORD.findall(fold_letters(text.lower())):
+    text, size = text.lower(), _STEM_CHARS.get(language, _LATIN_STEM_CHARS)
+    text, common = fold_letters(text) if folds(language, text) else text, common_words(language)
+    if language in _UNSPACED:
+        text = _common_parts(language).sub(" ", text)
+    stems = dict[str, None]()
+    for word in _FOREIGN_WORD.findall(text):
+        if word in common:
+            continue
         if word in OPTION_GROUPS:
             stems[f"@{OPTION_GROUPS[word]}"] = None
         elif (concept := concepts().get(word)) is not None:
             stems[concept] = None
-        elif _UNPARTED.match(word):
-            size = _THAI_STEM_CHARS if language == "Thai" else 2
-            parts = (word[at : at + size] for at in range(max(1, len(word) - size + 1)))
-            stems.update((part, None) for part in parts if part not in common)
-        elif word not in common and len(word) > 1:
-            stems[word[:_STEM_CHARS]] = None
+        elif len(word) > 1:
+            starts = range(max(1, len(word) - size + 1)) if language in _UNSPACED else (0,)
+            stems.update((word[at : at + size], None) for at in starts)
     return tuple(stems)[:_MAX_STEMS]
+
+
+@functools.cache
+def _common_parts(language: str) -> re.Pattern[str]:
+    return re.compile("|".join(sorted(common_words(language), key=len, reverse=True)))
 
 
 def holds_number(text: str) -> bool:
@@ -254,14 +278,14 @@ def holds_number(text: str) -> bool:
     return bool(_NUMBER_WORDS.search(text))
 
 
-def revises(language: str, folded: str) -> bool:
+def revises(change: re.Pattern[str], folded: str) -> bool:
     """True where a sentence says that something changed in more than a bare "now" or "new"."""
-    return any(match[0] not in _BARE_NOW for match in foreign_patterns(language).change.finditer(folded))
+    return any(match[0] not in _BARE_NOW for match in change.finditer(folded))
 
 
-def has_english(text: str) -> bool:
-    """True for a text with one of the commonest English words."""
-    return any(word.lower() in ENGLISH for word in _WORD.findall(text))
+def has_english(text: str, *, least: int = 1) -> bool:
+    """True for a text with some of the commonest English words."""
+    return sum(word.lower() in ENGLISH for word in _WORD.findall(text)) >= least
 
 
 IDIOMS = re.compile(

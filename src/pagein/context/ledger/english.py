@@ -260,6 +260,7 @@ AUTHORITY = re.compile(
 FOREIGN_QUESTION = re.compile(
     r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$"
 )
+SAYS_DU = re.compile(r"\b(?:mit|per|beim|bitte|lieber|das) (?:du|sie)\b", re.IGNORECASE)
 GERMAN_NAME = re.compile(r"\b(?:ist|sind|lautet|hei(?:ß|ss)t) (?:jetzt |nun |doch |ab \w+ )?[A-ZÄÖÜ]")
 PLEDGE_VERB = re.compile(
     r"\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",

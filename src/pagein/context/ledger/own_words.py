@@ -125,6 +125,7 @@ _INTRODUCED = re.compile(
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
     r"|(?<!\bI )(?<!\bwe )\b(?:said|says|wrote|writes|sent|texted|e-?mailed|mailed|messaged)\b[^\n:.!?]{0,30}:"
     rf"|(?:^|\n)[^\n:.!?]{{0,60}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}\b(?:below|follows|attached)\b[^\n:.!?]{{0,20}}[.:](?=\s*$|\s*\n)"
+    r"|(?:^|\n)[^\n:\uff1a]{0,60}(?:\b(?:zpráv[au]|dopis|viesti|mesaj\w*|mektup|levél\w*|üzenet\w*|pesan|mejlet?|mailen|besked\w*|melding\w*|meddeland\w*|tin nhắn|email)\b|μήνυμα|лист|ข้อความ|อีเมล|رسالة|ایمیل|پیام|המייל|הודעה|ইমেইল|বার্তা|ईमेल|संदेश)[^\n:]{0,24}:[ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:\uff1a]{{0,80}}(?:\b(?:courriel|lettre|texte|correo|mensaje|carta|texto|documento|art[i\u00ed]culo|lettera|messaggio|testo|articolo|nachricht|brief|dokument|artikel|bericht|tekst|wiadomo\u015b\u0107|\u043f\u0438\u0441\u044c\u043c\u043e|\u0442\u0435\u043a\u0441\u0442|\u0441\u0442\u0430\u0442\u044c\u044f|\u0441\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435)|\u90ae\u4ef6|\u90f5\u4ef6|\u6587\u7ae0|\u6587\u672c|\u6d88\u606f|\u6587\u6863|\u30e1\u30fc\u30eb|\u8a18\u4e8b|\u6587\u66f8|\uba54\uc77c|\ubb38\uc11c)[^\n:\uff1a]{{0,12}}[:\uff1a][ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?) ?[:：][ \t]*(?=\n|$))",
     re.IGNORECASE,
@@ -212,12 +213,13 @@ _SAYS = re.compile(
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|tel|ext|"
+    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|(?-i:pr)|tel|ext|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
     r"(?<![A-Za-z])[A-Z]|(?<![\w])(?:[a-z]\.)+[a-z])\.$",
     re.IGNORECASE,
 )  # fmt: skip
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
+_DAY_AND_MONTH = re.compile(r"\b[0-3]?\d\.[01]?\d\.$")
 _MONTH = re.compile(r" (?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w*\b", re.IGNORECASE)
 """A month behind an ordinal, as in "am 19. Mai"."""
 _CONTINUES = re.compile(r"^(?:[a-z(]|\d+(?![.)]))")
@@ -328,6 +330,12 @@ def split_sentences(line: str) -> Iterator[str]:
     start = 0
     for end in _ENDS.finditer(shape):
         if end[0] == "." and _ORDINAL.search(shape[: end.end()]) and _MONTH.match(shape[end.end() :]):
+            continue
+        if (
+            end[0] == "."
+            and shape[end.end() + 1 : end.end() + 2].islower()
+            and _DAY_AND_MONTH.search(shape[: end.end()])
+        ):
             continue
         if end[0] == "." and _ABBREVIATION.search(shape[max(0, end.end() - 12) : end.end()]):
             rest = shape[end.end() : end.end() + 2].strip()

@@ -18,6 +18,7 @@ from pagein.context.ledger.binding_words import (
     IDIOMS,
     blank_code,
     fold_letters,
+    folds,
     foreign_patterns,
     foreign_subject,
     guess_language,
@@ -130,12 +131,14 @@ def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[Bindin
 def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     """Read a sentence of the user or of the system prompt."""
     plain = sentence.masked.replace("\u2019", "'").replace("\u00b4", "'")
-    language = guess_language(plain)
-    if language != "English":
+    whole = guess_language(plain if "\x00" not in plain else sentence.text)
+    if whole != "English":
         spoken = blank_code(plain)
-        language = language if spoken == plain else guess_language(spoken)
-    if language != "English":
-        return _read_foreign(sentence, plain, spoken, language)
+        language = guess_language(spoken)
+        if language != "English":
+            return _read_foreign(sentence, plain, spoken, language)
+        if not has_english(spoken, least=2):
+            return None  # all that is not English is quoted
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
@@ -357,13 +360,15 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
     """Read a sentence in another language by its binding words; ``spoken`` is it without addresses and code."""
     if english.FOREIGN_QUESTION.search(plain):
         return None
-    words, folded = foreign_patterns(language), fold_letters(spoken.lower())
+    is_folded, lower = folds(language, spoken), spoken.lower()
+    words, folded = foreign_patterns(language, is_folded=is_folded), fold_letters(lower) if is_folded else lower
     parted = part_numbers(plain)
     values = tuple(find_values(parted))
-    # German writes every noun like a name: one counts behind "ist" alone.
-    names = english.GERMAN_NAME.search(plain) if language == "German" else values
-    has_value = any(map(is_typed, values)) or bool(names) or holds_number(plain) or find_option(plain) is not None
-    is_revision = has_value and revises(language, folded)
+    if language == "German" and not english.GERMAN_NAME.search(plain):
+        # German writes every noun like a name: one counts behind "ist" alone.
+        values = tuple(value for value in values if value.type != "name")
+    has_value = bool(values) or holds_number(plain) or find_option(plain) is not None
+    is_revision = has_value and revises(words.change, folded)
     is_lifted, is_story = bool(words.lifts.search(folded)), bool(words.story.search(folded))
     matches = (
         (kind, number == 0)
@@ -376,6 +381,8 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
     if kind is None:
         return None
     value = _chosen_value(parted, values)
+    if value is not None and value.type == "option:register" and not english.SAYS_DU.search(plain):
+        value = None  # "Du darfst ..." is no choice between "du" and "Sie"
     return BindingStatement(
         kind,  # type: ignore[arg-type]
         sentence.text,
