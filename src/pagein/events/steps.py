@@ -10,6 +10,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypedDict, Unpack, assert_never
@@ -433,14 +434,32 @@ def as_text(content: Content | None) -> str:
 
 
 def part_text(part: Part) -> str:
-    """Return the readable text of one part."""
+    """Return the readable text of one part; a file without any is named."""
     match part:
-        case Text(text=text) | Opaque(text=text):
+        case Text(text=text):
             return text
+        case Opaque(text=text):
+            return text or _file_label(part)
         case Image(url=url, media_type=media_type):
             return f"[image {url or part.digest[:12]} {media_type}]".replace(" ]", "]")
         case _:
             assert_never(part)
+
+
+FILE_KINDS = frozenset({
+    "document", "search_result", "file", "input_file", "input_audio", "audio", "video", "media", "text-plain", "fileData", "inlineData",
+    "image", "input_image", "image_url", "video_url",
+})  # fmt: skip
+"""The kinds of parts that are files, of every provider."""
+
+_FILE_NAME = re.compile(r'"(?:title|name|file_?[nN]ame|displayName)":("(?:[^"\\]|\\.){1,200}")')
+
+
+def _file_label(part: Opaque) -> str:
+    if part.kind not in FILE_KINDS:
+        return ""
+    name = _FILE_NAME.search(part.body)
+    return f"[{part.kind} {json.loads(name[1]) if name else ''}".rstrip() + "]"
 
 
 # As JSON-safe values, and as messages

@@ -13,7 +13,7 @@ from pagein._common import surrogates
 from pagein._common.image_header import image_type
 from pagein.errors import FormatError
 from pagein.events.messages import Message
-from pagein.events.steps import Image, Opaque, Part, ToolCall, as_parts
+from pagein.events.steps import FILE_KINDS, Image, Opaque, Part, ToolCall, as_parts, part_text
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats.parsing import is_utf8, to_plain_json
 
@@ -129,19 +129,10 @@ ANTHROPIC_TOOL_PROMPT_TOKENS = 346
 (docs.claude.com, tool use, pricing). Bedrock's models are Anthropic's too."""
 
 
-_FILE_KINDS = frozenset({
-    "document", "search_result", "file", "input_file", "input_audio", "audio", "video", "media", "text-plain", "fileData", "inlineData",
-    "image", "input_image", "image_url", "video_url",
-})  # fmt: skip
-_FILE_NAME = re.compile(r'"(?:title|name|file_?[nN]ame|displayName)":("(?:[^"\\]|\\.){1,200}")')
-
-
 def foreign_text(part: Opaque) -> str:
     """Return the text that other providers get for a part: that of a refusal and of a file, a file's name where it has none, else nothing."""
-    if part.kind == "refusal" or (part.kind in _FILE_KINDS and part.text):
-        return part.text
-    name = _FILE_NAME.search(part.body)
-    return f"[{part.kind} {json.loads(name[1]) if name else ''}".rstrip() + "]" if part.kind in _FILE_KINDS else ""
+    is_readable = part.kind == "refusal" or part.kind in FILE_KINDS
+    return part_text(part) if is_readable else ""
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:

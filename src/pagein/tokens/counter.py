@@ -32,7 +32,7 @@ from pagein.events import tool_call_encoding
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall, as_parts
 from pagein.tokens.bytes import ByteCounter
-from pagein.tokens.opaque import countable_parts, split_images
+from pagein.tokens.opaque import Countable, countable_parts, split_images
 
 CACHE_MAX_CHARS = 500_000
 """The approximate size of a generation of the cache. Two generations are kept."""
@@ -182,9 +182,7 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
         case Image(extra=extra):
             return max(counter.image(part), IMAGE_MIN_TOKENS) + _extra_tokens(extra, counter)
         case Opaque():
-            texts, images = countable_parts(part)
-            shown = sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in images)
-            return max(map(counter.text, texts)) + shown
+            return _countable_tokens(countable_parts(part), counter)
         case _:
             assert_never(part)
 
@@ -204,5 +202,9 @@ def _id_tokens(call_id: str, counter: TokenCounter) -> int:
 def _extra_tokens(extra: Opaque | None, counter: TokenCounter) -> int:
     if extra is None or extra.kind == "cache_control" or extra.provider == "pagein":
         return 0
-    text, images = split_images(extra.text or extra.body)
-    return counter.text(text) + sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in images)
+    return _countable_tokens(split_images(extra.text or extra.body), counter)
+
+
+def _countable_tokens(countable: Countable, counter: TokenCounter) -> int:
+    images = sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in countable.images)
+    return max(map(counter.text, countable.texts)) + images + countable.file_tokens

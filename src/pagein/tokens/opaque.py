@@ -1,18 +1,20 @@
-"""Token costs of content that is kept unread: by all the JSON that is sent, with each image by its size.
+"""Token costs of content that is kept unread: by all the JSON that is sent, with each image and file by its size.
 
 A model reads names, numbers and short texts too, so the text that a person would read is too little: a tool's input of
 ten thousand short rows has next to none. An image is charged by its pixels wherever it stands (in a tool's result, a
 screenshot, a document), never by its base64. It is known by the place that a provider gives an image. JSON that a model
-or a tool wrote (a call's input) has no such place, so what looks like an image there is text.
+or a tool wrote (a call's input) has no such place, so what looks like an image there is text. A PDF, sound or film is
+charged by its pages or seconds where they can be read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pagein.events.steps import Image, Opaque
+from pagein.tokens.media import Media, read_media
 
 REASONING_KINDS = frozenset({
     "thinking", "redacted_thinking", "thinking_blocks", "reasoning", "reasoning_content", "reasoning_details", "thought",
@@ -29,25 +31,43 @@ _DATA_KEYS = ("data", "base64", "bytes", "image_url", "url")
 _LINK_KEYS = ("url", "image_url", "file_id", "s3Location", "fileUri", "file_uri")
 _GEMINI_KEYS = ("inlineData", "inline_data", "fileData", "file_data")
 
+_FILE_KEYS = ("data", "base64", "bytes", "file_data")
+MIN_FILE_CHARS = 2_000
+"""Characters below which a part is no file that costs less than it says."""
+
+PAGE_IMAGE = Image(url="data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAABNgAAAbaCAYAAAA=")
+"""The head of an image of a page of A4 in 150 dots per inch."""
+
 Row = dict[str, Any]
 
 
-def countable_parts(part: Opaque) -> tuple[tuple[str, ...], tuple[Image, ...]]:
-    """Return the texts of a part, of which the longest in tokens is its cost, and the images to charge beside it."""
+class Countable(NamedTuple):
+    """What a part costs: the longest of the texts in tokens, the images, and so many tokens for its files."""
+
+    texts: tuple[str, ...]
+    images: tuple[Image, ...] = ()
+    file_tokens: int = 0
+
+
+def countable_parts(part: Opaque) -> Countable:
+    """Return what a part costs."""
     if part.kind in REASONING_KINDS and part.text:
-        return (part.text, _without_signatures(part.body)), ()
-    body, images = split_images(part.body)
-    return (part.text, body), images
+        return Countable((part.text, _without_signatures(part.body)))
+    rest = split_images(part.body)
+    return rest._replace(texts=(part.text, *rest.texts))
 
 
-def split_images(body: str) -> tuple[str, tuple[Image, ...]]:
-    """Return JSON text without its images' data, and the images. Text that is no JSON is returned as it is."""
-    if "image" not in body:  # each of the places names the word, as a type or as a media type
-        return body, ()
+def split_images(body: str) -> Countable:
+    """Return JSON text without the data of its images and files, and what these cost. Text that is no JSON stays as it is."""
+    # Each of an image's places names the word, as a type or as a media type.
+    if "image" not in body and len(body) < MIN_FILE_CHARS:
+        return Countable((body,))
     value = _parse_json(body)
-    images: list[Image] = []
-    rest = _take_images(value, images)
-    return (_to_json(rest), tuple(images)) if images else (body, ())
+    images, files = list[Image](), list[Media]()
+    rest = _take_images(value, images, files)
+    images += [PAGE_IMAGE] * sum(media.pages for media in files)
+    is_changed = images or files
+    return Countable((_to_json(rest) if is_changed else body,), tuple(images), sum(media.tokens for media in files))
 
 
 def _parse_json(body: str) -> Any:
@@ -76,18 +96,35 @@ def _without_keys(value: Any) -> Any:
             return value
 
 
-def _take_images(value: Any, images: list[Image]) -> Any:
-    """Return the value without images' data; add each image to ``images``."""
+def _take_images(value: Any, images: list[Image], files: list[Media]) -> Any:
+    """Return the value without the data of images and files; add each of them to ``images`` or ``files``."""
     match value:
         case list():
-            return [_take_images(item, images) for item in value]
+            return [_take_images(item, images, files) for item in value]
         case dict():
             rest = dict(value)
             for holder, key in _image_places(rest):
                 images.append(_image_in(rest, holder, key))
-            return {key: item if key in _WRITTEN_KEYS else _take_images(item, images) for key, item in rest.items()}
+            files += _take_files(rest)
+            return {
+                key: item if key in _WRITTEN_KEYS else _take_images(item, images, files) for key, item in rest.items()
+            }
         case _:
             return value
+
+
+def _take_files(row: Row) -> Iterator[Media]:
+    """Yield the files of an object whose cost is known, and leave their data out of it."""
+    is_gemini = "type" not in row and ("mimeType" in row or "mime_type" in row)
+    for key in _FILE_KEYS:
+        data = row.get(key)
+        if (
+            isinstance(data, str)
+            and len(data) >= MIN_FILE_CHARS // 2
+            and (media := read_media(data, is_gemini=is_gemini))
+        ):
+            row[key] = ""
+            yield media
 
 
 def _image_places(row: Row) -> Iterator[tuple[str, str]]:
