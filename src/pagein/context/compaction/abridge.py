@@ -292,7 +292,12 @@ def _notable_lines(lines: Sequence[str]) -> list[int] | None:
     if sum(counts[kind] for kind in usual) >= LINE_SHARE * len(numbers):
         near = sorted({kind: number for number, kind in reversed(kinds.items()) if kind and kind not in usual}.values())
     else:
-        near = [number + step for step in (1, -1, 2, -2, 3, -3, 4) for number in errors.values() if 0 <= number + step < len(lines)]
+        near = [
+            number + step
+            for step in (1, -1, 2, -2, 3, -3, 4)
+            for number in errors.values()
+            if 0 <= number + step < len(lines)
+        ]
     notable = list(dict.fromkeys((*_with_headings(lines, errors.values()), *near)))
     return notable if notable or is_log else None
 
