@@ -1,14 +1,24 @@
 """A long result is abridged by its structure: JSON, diffs, tables and logs."""
 
 import json
+import re
 
 import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.abridge import abridge
+from pagein.context.compaction.clips import clip_results
+from pagein.testing.promises import fold_entries
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")
+
+
+def entry_of(text):
+    step = ActionStep(None, (ToolCall("c", "run", "{}"),), (Observation("c", text),))
+    entries = InMemoryLog().append([TaskStep("Look."), step], after=0, at=0.0)
+    return fold_entries(entries, COUNTER).view(100_000).run[-1]
 
 
 def within(tokens):
@@ -226,6 +236,30 @@ def test_other_texts_have_no_structure(text):
 def test_what_does_not_fit_by_its_structure_is_for_the_caller():
     assert abridge(json.dumps({"key " * 400: 1}), within(50)) is None
     assert abridge("[" * 5_000 + "]" * 5_000, within(50)) is None
+
+
+def test_what_is_abridged_again_counts_what_left_before():
+    lines = [f"2026-11-22 10:00:{n % 60:02} INFO request {n} served" for n in range(400)]
+    lines[211] = "2026-11-22 10:03:31 ERROR disk is full"
+    text = "\n".join(lines)
+    for tokens in (1_500, 600, 200):
+        (stub,) = clip_results(entry_of(text), tokens, COUNTER)
+        text = stub.text
+        shown = [line for line in text.splitlines() if line in lines]
+        left_out = sum(int(line.split()[1]) for line in text.splitlines() if line.endswith(" lines left out"))
+        assert len(shown) + left_out == 400
+        assert lines[211] in shown
+        (gap,) = re.findall(r"\[\.\.\. ([\d,]+) characters left out", text)
+        assert abs(int(gap.replace(",", "")) + sum(len(line) + 1 for line in shown) - len("\n".join(lines))) < 8
+
+
+def test_json_abridged_again_counts_what_left_before():
+    value = {"rows": [{"id": n, "note": "x" * 900} for n in range(300)], **{f"k{n}": n for n in range(200)}}
+    short = json.loads(abridge(abridge(json.dumps(value), within(2_000)), within(300)))
+    rows = [row if isinstance(row, dict) else int(row.split()[1]) for row in short["rows"]]
+    assert sum(1 if isinstance(row, dict) else row for row in rows) == 300
+    assert len(short) - 1 + int(short["..."].split()[0]) == 201
+    assert len(rows[0]["note"].split("...")[0]) + int(rows[0]["note"].split()[1]) == 900
 
 
 def test_a_result_in_a_run_is_abridged_and_its_handle_gives_it_back():

@@ -63,6 +63,9 @@ _NUMBERED = re.compile(r"\S*\d\S*|[^\w\s]{4,}")
 COUNT_LINE = re.compile(r"^\.\.\. [\d,]{1,20} (?:lines|rows) left out\n?", re.MULTILINE)
 """A line that stands for those left out."""
 
+_STANDS_FOR = re.compile(r"\.\.\. ([\d,]{1,20}) (?:(?:lines|rows) left out|items more)|([\d,]{1,20}) keys more")
+_SHORTENED = re.compile(r"\.\.\. ([\d,]{1,20}) characters more\Z")
+
 Fits = Callable[[str], bool]
 
 
@@ -127,7 +130,9 @@ def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[i
 
     match value:
         case str() if len(value) > characters + 24:
-            return f"{value[:characters]}... {len(value) - characters:,} characters more"
+            cut = _SHORTENED.search(value)
+            length = len(value) if cut is None else cut.start() + int(cut[1].replace(",", ""))
+            return f"{value[:characters]}... {length - characters:,} characters more"
         case list() | dict() if depth == MAX_DEPTH and value:
             return f"... {len(value):,} items deeper"
         case list() if len(value) > items + 1:
@@ -142,18 +147,27 @@ def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[i
                 for part in (
                     map(inner, value[numbers[0] : numbers[-1] + 1])
                     if is_shown
-                    else (f"... {len(numbers):,} items more",)
+                    else (f"... {_count(value[number] for number in numbers):,} items more",)
                 )
             ]
         case list():
             return list(map(inner, value))
         case dict() if len(value) > 2 * items + 1:
             rows = {key: inner(item) for key, item in list(value.items())[: 2 * items]}
-            return rows | {"...": f"{len(value) - 2 * items:,} keys more"}
+            return rows | {"...": f"{_count(list(value.values())[2 * items :]):,} keys more"}
         case dict():
             return {key: inner(item) for key, item in value.items()}
         case _:
             return value
+
+
+def _count(parts: Iterable[Any]) -> int:
+    """Count lines or items, among which some may stand for those that were left out before."""
+    known = (
+        _STANDS_FOR.fullmatch(part) if isinstance(part, str) and part.endswith(("out", "more")) else None
+        for part in parts
+    )
+    return sum(1 if match is None else int((match[1] or match[2]).replace(",", "")) for match in known)
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -344,5 +358,6 @@ def _join(rows: Sequence[str], shown: set[int], unit: str) -> str:
     """Join the rows that are shown, with the number of those left out where they stood."""
     parts: list[str] = []
     for is_shown, numbers in _stretches(len(rows), shown):
-        parts += (rows[number] for number in numbers) if is_shown else (f"... {len(numbers):,} {unit} left out",)
+        stretch = (rows[number] for number in numbers)
+        parts += stretch if is_shown else (f"... {_count(stretch):,} {unit} left out",)
     return "\n".join(parts)

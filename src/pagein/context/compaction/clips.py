@@ -137,15 +137,22 @@ def clip_results(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tie
 def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: str) -> str:
     """Abridge a result by its structure, where it has one; else clip it to head and tail."""
     text = as_text(content)
+    gap = _GAP_LINE.search(text)
+    body = text if gap is None else text[: gap.start()]
+    whole = _count_left_out(COUNT_LINE.sub("", text))
 
     def with_gap(form: str) -> str:
-        return form + _gap_line(max(0, len(text) - len(COUNT_LINE.sub("", form))), handle)
+        return form + _gap_line(max(0, whole - len(COUNT_LINE.sub("", form))), handle)
 
     def fits(form: str) -> bool:
         return len(form) < min(len(text), tokens * MAX_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens
 
-    is_text = not any(isinstance(part, Image) for part in as_parts(content))
-    abridged = abridge(text, fits) if is_text and tokens >= ABRIDGED_MIN_TOKENS else None
+    # A text that was abridged before ends with its gap; one with a gap in it has two parts, which are no whole of a kind.
+    has_form = gap is None or gap.end() == len(text)
+    has_form = (
+        has_form and tokens >= ABRIDGED_MIN_TOKENS and not any(isinstance(part, Image) for part in as_parts(content))
+    )
+    abridged = abridge(body, fits) if has_form else None
     return clip_content(content, tokens, counter, handle) if abridged is None else with_gap(abridged)
 
 
