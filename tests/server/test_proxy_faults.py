@@ -425,3 +425,64 @@ def test_a_server_that_ends_closes_the_connection_of_a_client_that_reads_nothing
             while part := client.recv(1_000_000):
                 received += len(part)
         assert 0 < received < 50_000_000
+
+
+ODD_ANSWERS = {
+    "/v1/messages": ({"type": "content_block_delta", "index": [], "delta": 5}, {"type": "message_start", "message": 5}),
+    "/v1/messages?without=order": (
+        *({"type": "content_block_start", "index": index, "content_block": {}} for index in (0, "x")),
+        {"type": "message_delta", "usage": 5},
+        {"type": "message_stop"},
+    ),
+    "/v1/chat/completions": (
+        {"choices": 5},
+        {"choices": [{"delta": 5}]},
+        {"choices": [{"delta": {"tool_calls": [5]}}]},
+    ),
+    "/v1/responses": (
+        {"type": "response.completed", "response": {"status": [], "output": [5]}},
+        {"type": {}, "item": 5},
+    ),
+    "/v1beta/models/m:streamGenerateContent": ({"candidates": 5}, {"candidates": [{"content": {"parts": [5, None]}}]}),
+}
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+@pytest.mark.parametrize("path", ODD_ANSWERS)
+def test_an_answer_of_another_shape_reaches_the_client_as_it_came(stack, path, kind):
+    values = [*ODD_ANSWERS[path], {"error": []}, {"usage": {}, "usageMetadata": {}}]
+    frames = [json.dumps(value).encode() for value in values]
+    bodies = [b"".join(b"data: %s\n\n" % frame for frame in frames)] if kind.startswith("text") else frames
+    sent = iter(bodies)
+
+    async def upstream(scope, receive, send):
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind.encode())]})
+        await send({"type": "http.response.body", "body": next(sent)})
+
+    made = stack(hello)
+    contents = [{"role": "user", "parts": [{"text": "Hello there."}]}]
+    ask = {"contents": contents} if "models" in path else {**ASK, "messages": USER, "input": USER}
+    with serve_app(upstream) as url:
+        made.app.settings.upstreams["default"] = url
+        for body in bodies:
+            answer = made.http().post(path, json=ask)
+            assert (answer.status_code, answer.content) == (200, body)
+
+
+def test_an_answer_whose_usage_says_nothing_is_recorded(stack):
+    async def upstream(scope, receive, send):
+        assert scope["type"] == "http"
+        message = {"choices": [{"message": {"role": "assistant", "content": "Hello."}}], "usage": {}}
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.body", "body": json.dumps(message).encode()})
+
+    made = stack(hello)
+    with serve_app(upstream) as url:
+        made.app.settings.upstreams["default"] = url
+        made.http().post(
+            "/v1/chat/completions", json={"model": "gpt-5", "messages": USER}, headers={"x-pagein-run": "run"}
+        )
+    with made.memory("run") as memory:
+        assert [type(step).__name__ for step in memory.steps] == ["TaskStep", "ActionStep"]
+        assert [request.outcome for request in memory.requests()] == ["answered"]

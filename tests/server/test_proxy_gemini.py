@@ -377,5 +377,8 @@ def test_pieces_of_a_stream_are_what_the_client_makes_of_them(stack):
     assert len(parts) > 4
     with made.memory("run") as memory:
         step = memory.steps[-1]
+        usage = memory.requests()[-1].usage
+    reading = made.provider.received[-1].reading
+    assert (usage.input, usage.cache_read) == (reading.tokens, reading.cached)
     assert [part.text for part in step.content] == ["Hm. " * 9, "Hello. " * 9]
     assert step.tool_calls[0].id == parts[-2].function_call.id

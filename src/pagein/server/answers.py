@@ -29,15 +29,30 @@ class AnswerReader(ABC):
     error: str = ""
     usage: Json | None = None
     response_id: str = ""
+    is_unknown: bool = False
+    """True once there was something in the answer that is not known, or of another shape."""
 
     @property
-    @abstractmethod
     def rows(self) -> list[Json] | None:
         """The answer as messages of its format."""
+        try:
+            return None if self.is_unknown else self._assemble()
+        except TypeError:  # blocks or calls that have no order
+            return None
+
+    def add(self, event: StreamEvent) -> None:
+        """Read one event. It never fails: an answer reaches the client whatever is in it."""
+        try:
+            self._read(event)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            self.is_unknown = self.is_begun = True
 
     @abstractmethod
-    def add(self, event: StreamEvent) -> None:
-        """Read one event."""
+    def _assemble(self) -> list[Json] | None:
+        """The answer as far as it was read; None where it is not whole."""
+
+    @abstractmethod
+    def _read(self, event: StreamEvent) -> None: ...
 
 
 def new_reader(protocol: ProtocolName) -> AnswerReader:
@@ -99,17 +114,13 @@ class MessageReader(AnswerReader):
 
     _blocks: dict[int, Json] = field(default_factory=dict)
     _inputs: dict[int, list[str]] = field(default_factory=dict)
-    _is_unknown: bool = False
 
-    @property
-    def rows(self) -> list[Json] | None:
-        """See ``AnswerReader``."""
-        if self._is_unknown or not self.is_whole:
+    def _assemble(self) -> list[Json] | None:
+        if not self.is_whole:
             return None
         return _spoken_message([self._blocks[index] for index in sorted(self._blocks)])
 
-    def add(self, event: StreamEvent) -> None:
-        """See ``AnswerReader``."""
+    def _read(self, event: StreamEvent) -> None:
         data = event.data or {}
         match data.get("type"):
             case "message_start":
@@ -134,7 +145,7 @@ class MessageReader(AnswerReader):
     def _add_delta(self, index: int, delta: Json) -> None:
         block = self._blocks.get(index)
         if block is None:
-            self._is_unknown = True
+            self.is_unknown = True
             return
         match delta.get("type"):
             case "text_delta":
@@ -148,7 +159,7 @@ class MessageReader(AnswerReader):
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
             case _:
-                self._is_unknown = True
+                self.is_unknown = True
 
     def _end_block(self, index: int) -> None:
         text = "".join(self._inputs.pop(index, []))
@@ -157,7 +168,7 @@ class MessageReader(AnswerReader):
         try:
             self._blocks[index]["input"] = json.loads(text)
         except (ValueError, RecursionError):
-            self._is_unknown = True
+            self.is_unknown = True
 
 
 @dataclass(slots=True)
@@ -166,18 +177,14 @@ class CompletionReader(AnswerReader):
 
     _message: Json = field(default_factory=dict)
     _calls: dict[int, Json] = field(default_factory=dict)
-    _is_unknown: bool = False
 
-    @property
-    def rows(self) -> list[Json] | None:
-        """See ``AnswerReader``."""
-        if self._is_unknown or not self.is_ending:
+    def _assemble(self) -> list[Json] | None:
+        if not self.is_ending:
             return None
         calls = [self._calls[index] for index in sorted(self._calls)]
         return _spoken_completion({**self._message, "tool_calls": calls} if calls else self._message)
 
-    def add(self, event: StreamEvent) -> None:
-        """See ``AnswerReader``."""
+    def _read(self, event: StreamEvent) -> None:
         data = event.data or {}
         if event.is_done:
             self.is_whole = self.is_ending
@@ -188,7 +195,7 @@ class CompletionReader(AnswerReader):
             self.usage = data["usage"]
         for choice in data.get("choices") or ():
             if not isinstance(choice, dict) or choice.get("index"):
-                self._is_unknown = True
+                self.is_unknown = True
                 continue
             self._add_delta(choice.get("delta") or {})
             if choice.get("finish_reason"):
@@ -220,13 +227,10 @@ class ResponseReader(AnswerReader):
     _rows: list[Json] | None = None
     _items: list[Json] = field(default_factory=list)
 
-    @property
-    def rows(self) -> list[Json] | None:
-        """See ``AnswerReader``."""
+    def _assemble(self) -> list[Json] | None:
         return self._rows
 
-    def add(self, event: StreamEvent) -> None:
-        """See ``AnswerReader``."""
+    def _read(self, event: StreamEvent) -> None:
         data = event.data or {}
         kind = str(data.get("type", ""))
         response = data.get("response")
@@ -257,17 +261,13 @@ class ContentReader(AnswerReader):
     """Reads a stream of Gemini's responses, each with a piece of the content. The end of the stream alone says that it is whole."""
 
     _parts: list[Json] = field(default_factory=list)
-    _is_unknown: bool = False
 
-    @property
-    def rows(self) -> list[Json] | None:
-        """See ``AnswerReader``."""
-        if self._is_unknown or not self.is_ending or not self._parts:
+    def _assemble(self) -> list[Json] | None:
+        if not self.is_ending or not self._parts:
             return None
         return [{"role": "model", "parts": self._parts}]
 
-    def add(self, event: StreamEvent) -> None:
-        """See ``AnswerReader``."""
+    def _read(self, event: StreamEvent) -> None:
         data = event.data or {}
         if data.get("error"):
             self.error = json.dumps(data["error"])
@@ -277,11 +277,11 @@ class ContentReader(AnswerReader):
             self.is_ending = True
         for candidate in data.get("candidates") or ():
             if not isinstance(candidate, dict) or candidate.get("index"):
-                self._is_unknown = True
+                self.is_unknown = True
                 continue
             for part in (candidate.get("content") or {}).get("parts") or ():
                 self.is_begun = True
                 add_piece(self._parts, part)
             reason = candidate.get("finishReason")
             self.is_ending = self.is_ending or bool(reason)
-            self._is_unknown = self._is_unknown or reason == "CONTINUATION"  # the next answer has the rest
+            self.is_unknown = self.is_unknown or reason == "CONTINUATION"  # the next answer has the rest

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from pagein.errors import OverBudget, PageinError
+from pagein.formats.parsing import parse_usage
 from pagein.models.environment import redact_keys
 from pagein.models.overflow import detect_overflow
 from pagein.server import http
@@ -350,7 +351,8 @@ class Proxy:
         request, prepared = plan.request, plan.prepared
         if request is None or prepared is None:
             return
-        rows, outcome = [] if is_rest_asked(request.body) else answer.rows or [], answer.outcome
+        rows = [] if is_rest_asked(request.body) else answer.rows or []
+        outcome = replace(answer.outcome, usage=answer.outcome.usage if parse_usage(answer.outcome.usage) else None)
         if self._telemetry is not None:
             self._telemetry.tell(request, prepared, outcome)
         try:
