@@ -43,7 +43,7 @@ class AnswerReader(ABC):
     def add(self, event: StreamEvent) -> None:
         """Read one event. It never fails: an answer reaches the client whatever is in it."""
         try:
-            self._read(event)
+            self._read_event(event)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             self.is_unknown = self.is_begun = True
 
@@ -52,7 +52,7 @@ class AnswerReader(ABC):
         """The answer as far as it was read; None where it is not whole."""
 
     @abstractmethod
-    def _read(self, event: StreamEvent) -> None: ...
+    def _read_event(self, event: StreamEvent) -> None: ...
 
 
 def new_reader(protocol: ProtocolName) -> AnswerReader:
@@ -120,7 +120,7 @@ class MessageReader(AnswerReader):
             return None
         return _spoken_message([self._blocks[index] for index in sorted(self._blocks)])
 
-    def _read(self, event: StreamEvent) -> None:
+    def _read_event(self, event: StreamEvent) -> None:
         data = event.data or {}
         match data.get("type"):
             case "message_start":
@@ -184,7 +184,7 @@ class CompletionReader(AnswerReader):
         calls = [self._calls[index] for index in sorted(self._calls)]
         return _spoken_completion({**self._message, "tool_calls": calls} if calls else self._message)
 
-    def _read(self, event: StreamEvent) -> None:
+    def _read_event(self, event: StreamEvent) -> None:
         data = event.data or {}
         if event.is_done:
             self.is_whole = self.is_ending
@@ -230,7 +230,7 @@ class ResponseReader(AnswerReader):
     def _assemble(self) -> list[Json] | None:
         return self._rows
 
-    def _read(self, event: StreamEvent) -> None:
+    def _read_event(self, event: StreamEvent) -> None:
         data = event.data or {}
         kind = str(data.get("type", ""))
         response = data.get("response")
@@ -267,7 +267,7 @@ class ContentReader(AnswerReader):
             return None
         return [{"role": "model", "parts": self._parts}]
 
-    def _read(self, event: StreamEvent) -> None:
+    def _read_event(self, event: StreamEvent) -> None:
         data = event.data or {}
         if data.get("error"):
             self.error = json.dumps(data["error"])
