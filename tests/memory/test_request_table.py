@@ -415,3 +415,18 @@ def test_a_record_that_is_too_long_gives_up_its_page_in_before_its_numbers():
     back = decode_record(RequestRow(1, 2, 3.0, body))
     assert len(body) <= REQUEST_MAX_BYTES
     assert back == replace(record, page_ins=(PageInRecord(2, is_complete=False),))
+
+
+def test_a_row_that_met_another_writer_is_written_with_the_next_and_is_no_problem(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000) as memory, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        memory.record(TaskStep("One."))
+        memory.to_messages()
+        memory.record(ActionStep("Two."))
+        other.execute("BEGIN IMMEDIATE")
+        memory.to_messages()
+        other.execute("ROLLBACK")
+        assert memory.report().problems == ()
+        memory.record(TaskStep("Three."))
+        memory.to_messages()
+        assert [record.head for record in memory.requests()] == [1, 2, 3]

@@ -13,7 +13,7 @@ from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.view.layout import ContextBlock
-from pagein.errors import ConfigurationError, LogError, UnknownRequest
+from pagein.errors import ConfigurationError, LogBusy, LogError, UnknownRequest
 from pagein.events.callbacks import BreakCause, PrefixBreak
 from pagein.events.entries import EDIT, RELISTED, REMOVAL
 from pagein.log.requests import hash_request
@@ -254,11 +254,11 @@ class RunRequests:
     # The table
 
     def write(self) -> None:
-        """Write what changed. A failure is a problem of the run, and fails no turn."""
+        """Write what changed; where another writes at that moment, the next call does. A failure is a problem, and fails no turn."""
         if self._runtime.log.readonly:
             return
         self._note_writers()
-        with self._runtime.state.problems.guard("a request is not in the table of requests"):
+        with self._runtime.state.problems.guard("a request is not in the table of requests"), suppress(LogBusy):
             while self._changed:
                 self._write(self._changed[0])
                 del self._changed[0]
