@@ -1,11 +1,13 @@
-"""A document costs by its pages, sound and film by their seconds; what cannot be read costs all that is sent."""
+"""A document costs by its pages or words, sound and film by their seconds; what cannot be read costs all that is sent."""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import random
 import struct
+import zipfile
 import zlib
 
 import pytest
@@ -44,6 +46,14 @@ def make_wave(seconds, rate=24_000):
     return head + struct.pack("<4sI", b"data", size) + b"\0" * size
 
 
+def make_archive(parts):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
 def as_text(data):
     return base64.b64encode(data).decode()
 
@@ -80,12 +90,36 @@ def test_a_document_costs_by_its_pages_not_its_letters(name):
         make_pdf(0),
         b"RIFF....WAVE" + NOISE,
         b"PK\x03\x04" + NOISE,
+        make_archive({"a.txt": "no office file", "b": NOISE}),
+        make_archive({"word/document.xml": "<w:t>Hello.</w:t>", "b": NOISE})[:-60],
         NOISE,
     ],
 )
 def test_what_cannot_be_read_costs_all_that_is_sent(data):
     body = json.dumps(DOCUMENTS["anthropic"](as_text(data)))
     assert part_tokens(Opaque("anthropic", "document", body), COUNT) >= COUNT.text(body)
+
+
+WORDS = " ".join(f"The boat {number} lies at the pier." for number in range(400))
+OFFICE = {
+    "word/document.xml": "<w:document><w:p><w:t>" + WORDS.replace(". ", ".</w:t></w:p><w:p><w:t>") + "</w:t></w:p></w:document>",
+    "xl/worksheets/sheet1.xml": "<sheetData><row><c><v>" + WORDS.replace(" ", "</v></c><c><v>") + "</v></c></row></sheetData>",
+    "ppt/slides/slide1.xml": f"<p:sld><a:t>{WORDS}</a:t></p:sld>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "data", [WORDS.encode(), *(make_archive({name: xml, "media/image1.png": NOISE}) for name, xml in OFFICE.items())]
+)
+def test_an_office_file_and_a_text_cost_by_their_words(data):
+    row = {"type": "input_file", "file_data": f"data:application/x;base64,{as_text(data)}"}
+    cost = part_tokens(Opaque("openai-responses", "input_file", json.dumps(row)), COUNT)
+    assert COUNT.text(WORDS) <= cost <= 1.2 * COUNT.text(WORDS) + 60
+
+
+def test_a_text_that_is_no_base64_is_counted_as_it_is():
+    body = json.dumps({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": WORDS}})
+    assert part_tokens(Opaque("anthropic", "document", body), COUNT) == COUNT.text(body)
 
 
 def test_sound_and_film_cost_by_their_seconds():

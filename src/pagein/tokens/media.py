@@ -1,13 +1,14 @@
-"""Token costs of documents, sound and film that are sent as base64: by pages and seconds, as providers charge them.
+"""Token costs of files that are sent as base64: by pages, words and seconds, as providers charge them.
 
 Anthropic says 1,500 to 3,000 tokens of text for a page of a PDF, and an image of it; OpenAI sends the text and an image, too;
-Gemini charges an image of at most 1,120 tokens. Sound costs 10 tokens a second at OpenAI and 32 at Gemini, film 300 there. Where no
-page is found, and in any other file, all that is sent counts.
+Gemini charges an image of at most 1,120 tokens. Of office files and plain text the model reads the words. Sound costs 10 tokens a second
+at OpenAI and 32 at Gemini, film 300 there. Where no page is found, and in any other file, all that is sent counts.
 """
 
 from __future__ import annotations
 
 import binascii
+import io
 import re
 import struct
 import zlib
@@ -26,15 +27,21 @@ MAX_INFLATED_BYTES = 32 * 1024 * 1024
 
 _SOUND = re.compile(r"SUQz|T2dnU|ZkxhQ|//[E-Pk-v]")  # ID3, OggS, fLaC, a frame of MP3 or AAC
 _FILM = re.compile(r"AAAA.GZ0eX|GkXfo")  # ftyp, EBML
+_WORDS = re.compile(
+    r"(?:word/(?:document|footnotes|endnotes|comments|header\d*|footer\d*)|xl/(?:sharedStrings|worksheets/\w+)|ppt/(?:slides|notesSlides)/\w+)\.xml"
+)
+_TAGS = re.compile(rb"(?:<[^>]*>)+")
+_CONTROLS = re.compile(r"[\0-\x08\x0e-\x1f]")
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b[^>]{0,400}>>\s*stream\r?\n")
 
 
 class Media(NamedTuple):
-    """What a file costs: its tokens, and the pages of which an image is charged beside them."""
+    """What a file costs: its tokens, the pages of which an image is charged beside them, and its words."""
 
-    tokens: int
+    tokens: int = 0
     pages: int = 0
+    text: str = ""
 
 
 def read_media(encoded: str, *, is_gemini: bool) -> Media | None:
@@ -50,7 +57,10 @@ def read_media(encoded: str, *, is_gemini: bool) -> Media | None:
         return None if seconds is None else Media(int(seconds * SOUND_TOKENS) + 1)
     if _SOUND.match(data):
         return Media(len(data) * 3 // 4 * SOUND_TOKENS // SOUND_BYTES + 1)
-    return Media(len(data) * 3 // 4 * FILM_TOKENS // FILM_BYTES + 1) if _FILM.match(data) else None
+    if _FILM.match(data):
+        return Media(len(data) * 3 // 4 * FILM_TOKENS // FILM_BYTES + 1)
+    text = _office_words(_decode(data)) if data.startswith("UEsDB") else _plain_text(data)
+    return Media(text=text) if text else None
 
 
 def count_pages(document: bytes) -> int:
@@ -76,6 +86,33 @@ def _object_streams(document: bytes) -> Iterator[bytes]:
             return
 
 
+def _office_words(document: bytes) -> str:
+    """Return the words of a Word, Excel or PowerPoint file; "" for another archive."""
+    import zipfile  # noqa: PLC0415 - loads for an office file
+
+    texts, left = list[bytes](), MAX_INFLATED_BYTES
+    try:
+        with zipfile.ZipFile(io.BytesIO(document)) as archive:
+            for name in filter(_WORDS.fullmatch, archive.namelist()):
+                with archive.open(name) as part:
+                    texts.append(_TAGS.sub(b" ", part.read(max(0, left))))
+                left -= archive.getinfo(name).file_size
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError, RuntimeError):
+        return ""  # damaged, or encrypted
+    return b"\n".join(texts).decode("utf-8", "replace") if left >= 0 else ""
+
+
+def _plain_text(data: str) -> str:
+    """Return the text of a file that is nothing else; "" for one that is."""
+    if _CONTROLS.search(_decode(data[:400]).decode("latin-1")):
+        return ""
+    try:
+        text = _decode(data).decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    return "" if _CONTROLS.search(text) else text
+
+
 def _wave_seconds(head: bytes, size: int) -> float | None:
     """Return the seconds of a WAVE file by the bytes of a second in its head; None where there are none."""
     at = head.find(b"fmt ")
@@ -87,6 +124,6 @@ def _wave_seconds(head: bytes, size: int) -> float | None:
 
 def _decode(data: str) -> bytes:
     try:
-        return binascii.a2b_base64(data[: len(data) // 4 * 4])
+        return binascii.a2b_base64(data[: len(data) // 4 * 4], strict_mode=True)
     except ValueError:
         return b""

@@ -3,8 +3,8 @@
 A model reads names, numbers and short texts too, so the text that a person would read is too little: a tool's input of
 ten thousand short rows has next to none. An image is charged by its pixels wherever it stands (in a tool's result, a
 screenshot, a document), never by its base64. It is known by the place that a provider gives an image. JSON that a model
-or a tool wrote (a call's input) has no such place, so what looks like an image there is text. A PDF, sound or film is
-charged by its pages or seconds where they can be read.
+or a tool wrote (a call's input) has no such place, so what looks like an image there is text. A file is charged by its
+pages, words or seconds where they can be read.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _take_images(value: Any, images: list[Image], files: list[Media]) -> Any:
 
 
 def _take_files(row: Row) -> Iterator[Media]:
-    """Yield the files of an object whose cost is known, and leave their data out of it."""
+    """Yield the files of an object whose cost is known, and have their words in the place of their data."""
     is_gemini = "type" not in row and ("mimeType" in row or "mime_type" in row)
     for key in _FILE_KEYS:
         data = row.get(key)
@@ -123,7 +123,7 @@ def _take_files(row: Row) -> Iterator[Media]:
             and len(data) >= MIN_FILE_CHARS // 2
             and (media := read_media(data, is_gemini=is_gemini))
         ):
-            row[key] = ""
+            row[key] = media.text
             yield media
 
 
