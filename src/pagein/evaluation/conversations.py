@@ -83,7 +83,7 @@ def read_locomo(path: Path) -> tuple[Conversation, ...]:
     """The conversations of a LoCoMo file. Raises FormatError for a file that is none, ConfigurationError."""
     result = _read_json(path)
     try:
-        return tuple(_conversation(index, each) for index, each in enumerate(result))
+        return tuple(_conversation(index, row) for index, row in enumerate(result))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)) from error
 
@@ -98,7 +98,7 @@ def read_longmemeval(path: Path) -> tuple[Chat, ...]:
     """The questions of a LongMemEval file, in their order. Raises FormatError, ConfigurationError."""
     result = _read_json(path)
     try:
-        return tuple(_chat(each) for each in result)
+        return tuple(_chat(row) for row in result)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)) from error
 
@@ -107,7 +107,7 @@ def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
     """The distractor sessions of a pool file, by id. Raises FormatError, ConfigurationError."""
     result = _read_json(path)
     try:
-        return {name: _turns(name, each["turns"], each.get("date", "")) for name, each in result.items()}
+        return {name: _turns(name, session["turns"], session.get("date", "")) for name, session in result.items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)) from error
 
@@ -135,15 +135,15 @@ def _read_json(path: Path) -> Any:
         raise FormatError(f"not JSON: {error}", path=str(path)) from error
 
 
-def _conversation(index: int, each: Mapping[str, Any]) -> Conversation:
-    said = each["conversation"]
+def _conversation(index: int, row: Mapping[str, Any]) -> Conversation:
+    said = row["conversation"]
     numbers = sorted(int(match[1]) for key in said if (match := _SESSION.fullmatch(key)))
     turns: list[Turn] = []
     for number in numbers:
         date = str(said.get(f"session_{number}_date_time", ""))
         turns += (_locomo_turn(turn, f"session_{number}", date) for turn in said[f"session_{number}"])
-    questions = tuple(_locomo_question(place, asked) for place, asked in enumerate(each["qa"]))
-    return Conversation(str(each.get("sample_id", index)), tuple(turns), questions)
+    questions = tuple(_locomo_question(place, asked) for place, asked in enumerate(row["qa"]))
+    return Conversation(str(row.get("sample_id", index)), tuple(turns), questions)
 
 
 def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
@@ -163,26 +163,26 @@ def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
 
 def _locomo_question(place: int, asked: Mapping[str, Any]) -> Question:
     # Some evidence is written as two ids in one string, or with a colon too many.
-    named = (_EVIDENCE.findall(str(each)) for each in asked["evidence"])
-    evidence = frozenset(f"D{session}:{turn}" for each in named for session, turn in each)
+    named = (_EVIDENCE.findall(str(name)) for name in asked["evidence"])
+    evidence = frozenset(f"D{session}:{turn}" for places in named for session, turn in places)
     return Question(str(place), str(asked["question"]), KINDS.get(asked["category"], "other"), evidence)
 
 
-def _chat(each: Mapping[str, Any]) -> Chat:
-    dates = each.get("haystack_dates") or [""] * len(each["haystack_sessions"])
+def _chat(row: Mapping[str, Any]) -> Chat:
+    dates = row.get("haystack_dates") or [""] * len(row["haystack_sessions"])
     every = {
         str(name): _turns(str(name), turns, date)
-        for name, turns, date in zip(each["haystack_session_ids"], each["haystack_sessions"], dates, strict=True)
+        for name, turns, date in zip(row["haystack_session_ids"], row["haystack_sessions"], dates, strict=True)
     }
-    own = frozenset(map(str, each["answer_session_ids"]))
+    own = frozenset(map(str, row["answer_session_ids"]))
     sessions = {name: turns for name, turns in every.items() if name in own}
     evidence = frozenset(turn.id for turns in sessions.values() for turn in turns if turn.is_evidence)
     question = Question(
-        str(each["question_id"]),
-        str(each["question"]),
-        str(each["question_type"]),
+        str(row["question_id"]),
+        str(row["question"]),
+        str(row["question_type"]),
         evidence,
-        seconds(str(each.get("question_date", ""))),
+        seconds(str(row.get("question_date", ""))),
     )
     return Chat(question, sessions, every)
 
