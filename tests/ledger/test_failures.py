@@ -80,6 +80,13 @@ FAILED tests/test_a.py::test_limit - TypeError: li...
             False,
             ("[ERROR] a.B:5 expected 3",),
         ),
+        ("\x1b[1m\x1b[31mE       assert 1 == 2\x1b[0m\n\x1b[32m0 errors\x1b[0m", False, ("assert 1 == 2",)),
+        (
+            "2026-11-22T10:00:00.12Z FAILED a.py::b\n2026-11-22T10:00:01.2Z ##[error]Exit 2",
+            False,
+            ("FAILED a.py::b", "##[error]Exit 2"),
+        ),
+        ("api-1  | ValueError: no\napi-1  | ready", False, ("ValueError: no",)),
         ("0 errors, 12 passed\nFound 3 errors in docs/errors.md", False, ()),
     ],
 )

@@ -28,6 +28,11 @@ _FAILURE_PARTS = (
 )  # fmt: skip
 """Every line that is an error of a result that did not fail has one of these in lower case."""
 
+_DECORATION = re.compile(
+    r"\x1b\[[\d;]*[mK]|^(?:[\w.-]{1,40} +\| )?\d{4}-\d\d-\d\d[T ][\d:.,]+Z? |^[\w.-]{1,40} +\| (?!\d)"
+)
+"""Colours, and what a runner puts before each line: the time, the name of a service."""
+
 _PREFIX = re.compile(r"(?:E {2,}|> |- E\d{3} |\[\d+\] )")
 """Marks that pytest, quotes and linters put before an error."""
 
@@ -56,7 +61,7 @@ _TOOL_ERROR = re.compile(
     | \ *---\ FAIL:\ \S | \s+\S+_test\.go:\d+:\ \S | test\ \S+\ \.\.\.\ FAILED | thread\ '.{1,200}'\ panicked\ at
     | FAIL\s+[\w./-]+\.\w+ | \ *\u25cf\ .+\ \u203a\ .+ | \ +\d+:\d+\ +error\ +\S | not\ ok\ \d | .{0,400}<(?:failure|error)\ message=
     | Caused\ by:\ \S | npm\ error\ \S | (?:\#?\d+[.\d]*\ )?(?:ERROR|E):\ \S
-    | .{0,3}\d{4}-\d\d-\d\d[T\ ]\S+\ .{0,24}?\b(?:ERROR|FATAL|CRITICAL|Error:|\#\#\[error\])
+    | .{0,3}\d{4}-\d\d-\d\d[T\ ]\S+\ .{0,24}?\b(?:ERROR|FATAL|CRITICAL|Error:) | \#\#\[error\]\S
     | .{0,300}\ HTTP/\d[.\d]*"\ 5\d\d\b | .{0,200}(?:\blevel=|"(?:level|severity)":\ ?")(?i:error|fatal|critical|panic)\b
     """,
     re.VERBOSE,
@@ -120,6 +125,8 @@ def _find_lines(lines: list[str]) -> Iterator[str]:
     """Yield the lines that are errors, the last first."""
     for line in reversed(lines):
         if is_error(line):
+            if not _is_known(line):
+                line = _DECORATION.sub("", line)  # noqa: PLW2901 - what is behind it says what failed
             prefix = _PREFIX.match(line)
             yield " ".join(line[prefix.end() if prefix else 0 :][:ERROR_MAX_CHARS].split())
 
@@ -130,8 +137,15 @@ def is_error(line: str) -> bool:
     >>> is_error("E       assert 502 == 200"), is_error("    raise ValueError(name)")
     (True, False)
     """
-    if not (has_part(line, _FAILURE_PARTS) or line.startswith("E   ") or "E: " in line):
+    if not (has_part(line, _FAILURE_PARTS) or "E   " in line or "E: " in line):
         return False
+    if _is_known(line):
+        return True
+    plain = _DECORATION.sub("", line)
+    return plain != line and _is_known(plain)
+
+
+def _is_known(line: str) -> bool:
     prefix = _PREFIX.match(line)
     bare = line[prefix.end() if prefix else 0 :].rstrip()
     is_known = _ERROR.match(bare) or _TOOL_ERROR.match(line)
