@@ -281,6 +281,8 @@ def test_unknown_fields_reach_the_provider_in_a_view_too_and_other_addresses_pas
 CHECKS = {
     "a loop": {"contents": [{"role": "model", "parts": [{"text": "Now step 1."}]}, USER], "generationConfig": {"responseMimeType": "application/json"}},
     "a summary of a page": HELLO,
+    "a search": {**HELLO, "tools": [{"googleSearch": {}}]},
+    "a page": {**HELLO, "tools": [{"urlContext": {}}]},
 }  # fmt: skip
 
 

@@ -30,6 +30,15 @@ SIDE_REQUESTS = {
         "/v1/messages",
         {**MODEL, "tools": [TOOL], "messages": [{"role": "user", "content": [{"type": "text", "text": "Warmup"}]}]},
     ),
+    "a search of the web": (
+        CLAUDE,
+        "/v1/messages",
+        {
+            **MODEL,
+            "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+            "messages": [{"role": "user", "content": "Perform a web search for the query: boats"}],
+        },
+    ),
     "quota": ({}, "/v1/messages", {**MODEL, "max_tokens": 1, "messages": [{"role": "user", "content": "quota"}]}),
     "opencode's title": (
         OPENCODE,

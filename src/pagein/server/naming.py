@@ -50,16 +50,27 @@ def is_side_request(
     protocol: WireProtocol, name: str, headers: Mapping[str, str], body: Mapping[str, Any], rows: Sequence[Any]
 ) -> bool:
     """True for a request beside its run, of which nothing is handed over again: it has one token for the answer, or an agent
-    asks without tools, or only to warm up, and hands over nothing that a model said, or asks Gemini for JSON.
+    asks without tools of its own, or only to warm up, and hands over nothing that a model said, or asks Gemini for JSON.
     """
     if body.get("previous_response_id"):
         return False
     is_agent = name.startswith(_AGENTS) or headers.get("user-agent", "").startswith(_AGENT_PROGRAM)
     is_first = all(isinstance(row, Mapping) and row.get("role") in ("user", "system", "developer") for row in rows)
-    is_plain = not (body.get("tools") or body.get("functions")) or (is_first and _last_text(rows) in _PROBES)
+    is_plain = not _has_tools(body) or (is_first and _last_text(rows) in _PROBES)
     options = body.get("generationConfig")
     is_for_json = isinstance(options, Mapping) and options.get("responseMimeType") == "application/json"
     return output_tokens(protocol, body) == 1 or (is_agent and is_plain and (is_first or is_for_json))
+
+
+def _has_tools(body: Mapping[str, Any]) -> bool:
+    """True for a request with tools of its client's: to search the web, agents ask with the provider's search alone."""
+    tools = body.get("tools")
+    is_search = isinstance(tools, list) and all(isinstance(tool, Mapping) and _is_search(tool) for tool in tools)
+    return bool(body.get("functions") or (tools and not is_search))
+
+
+def _is_search(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type")).startswith("web_search") or tool.keys() <= {"googleSearch", "urlContext"}
 
 
 def _last_text(rows: Sequence[Any]) -> str:
