@@ -135,7 +135,7 @@ def test_an_upstream_that_is_silent_or_away_is_an_error_in_the_providers_shape(s
     with pytest.raises(openai.APIStatusError) as error:
         made.gpt("run").chat.completions.create(model="gpt-4o", messages=USER)
     assert error.value.status_code == 504
-    assert "did not answer" in error.value.body["message"]
+    assert "did not answer (ReadTimeout): check its address" in error.value.body["message"]
 
 
 BROKEN = pytest.mark.parametrize(

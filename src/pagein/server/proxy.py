@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -329,9 +330,9 @@ class Proxy:
                 raise http.StreamBroken from None
             self._metrics.count("failures", "upstream")
             status = 504 if isinstance(error, httpx2.TimeoutException) else 502
-            text = (
-                f"the upstream {plan.request.upstream if plan.request else ''} did not answer: {type(error).__name__}"
-            )
+            name = plan.request.upstream if plan.request else ""
+            where = re.sub("//[^/@]*@", "//", self._settings.upstreams.get(name, name))  # without a password
+            text = f"the upstream {where} did not answer ({type(error).__name__}): check its address and the network"
             await http.send_json(send, status, error_body(plan.protocol, status, text), **{http.OWN_HEADER: plan.note})
             return None
 
