@@ -97,8 +97,15 @@ _NUMBER_WORDS = re.compile(
     r"|(?:twee|drie|vijf|zes|zeven|negen|tien|twaalf|twintig|dertig|vijftig|honderd|duizend)\w*"
     r"|dw(?:a|ie|óch|om|oma)|trz(?:y|ech|em|ema)|cztery|czterech|pięć|pięciu|sześć|sześciu|dziesięć|dziesięciu|dwanaście|dwadzieścia|sto|tysiąc\w*|tysięcy"
     r"|дв(?:а|е|ух|ум|умя)|тр(?:и|ёх|ех|ём|емя)|четыр\w+|пят(?:ь|и)|шест(?:ь|и)|сем(?:ь|и)|восемь|девять|десят(?:ь|и)|двенадцат(?:ь|и)|двадцат(?:ь|и)|сто|тысяч\w*"
-    r"|iki|üç|dört|beş|altı|yedi|sekiz|dokuz|yirmi|otuz|elli|yüz|bin|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|नौ|दस|बारह|बीस|सौ|हज़ार|हजार)(?!\w)"
+    r"|två|tre|tres?|fyra|fire|fem|seks|sju|syv|sju|åtta|otte|åtte|nio|ni|tio|ti|tolv|tusen|tusind|hundra|hundrede"
+    r"|kaksi|kahta|kolme[an]?|neljä[än]?|viisi|viittä|kymmenen|sata|tuhat|dv[aě]|dvou|tři|tří|čtyři|pět|šest|sedm|osm|devět|deset|sto|tisíc\w*"
+    r"|дв[аі]|двох|три|трьох|чотири|чотирьох|п'ять|шість|сім|вісім|дев'ять|десять|doi|două|trei|patru|cinci|șase|șapte|opt|nouă|zece|sută|mie|mii"
+    r"|két|kettő|három\w*|négy|öt|hat|hét|nyolc|kilenc|tíz|száz|ezer|δύο|τρεις|τρία|τέσσερ\w+|πέντε|έξι|επτά|οκτώ|εννιά|δέκα|εκατό|χίλια"
+    r"|hai|ba|bốn|năm|sáu|bảy|tám|chín|mười|trăm|nghìn|triệu|dua|tiga|empat|lima|enam|tujuh|delapan|sembilan|sepuluh|seratus|seribu|ribu|juta"
+    r"|دو|سه|چهار|پنج|شش|هفت|هشت|نه|ده|صد|هزار|שני|שתי|שניים|שלוש\w*|מ?שלוש|ארבע\w*|חמש\w*|שש|שבע|עשר\w*|מאה|אלף|দুই|দুটি|তিন\S*|চার|পাঁচ|দশ|একশ|হাজার"
+    r"|iki|üç\w*|dört|beş|altı|yedi|sekiz|dokuz|yirmi|otuz|elli|yüz|bin|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|नौ|दस|बारह|बीस|सौ|हज़ार|हजार)(?!\w)"
     r"|(?:اثن|ثلاث|أربع|خمس|سبع|ثمان|تسع|عشر|مئة|مائة|ألف)"
+    r"|(?:สอง|สาม|สี่|ห้า|หก|เจ็ด|แปด|เก้า|สิบ|ร้อย|พัน)(?:ข้อ|คน|หน้า|คำ|ครั้ง|ชั่วโมง|นาที|วัน|กิโล|บาท|ประโยค)"
     r"|(?:한|두|세|네|다섯|여섯|일곱|여덟|아홉|열|스무) ?(?:개|명|번|시간|문장|줄|장|분|달|잔|살|가지|페이지)|[일이삼사오육칠팔구]?[십백천만]",
     re.IGNORECASE,
 )
@@ -147,15 +154,24 @@ _STRONG = frozenset(
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
+_LONG_WORD, _FEW_WORDS = 5, 4
+"""Letters of a long word, and words from which a sentence without common English ones is in the language of one long word."""
+
+
+def _weigh_word(word: str, languages: int) -> float:
+    """Return what a word counts for: more if it is of one language alone, if it is long, if it names its language."""
+    return 1 + (word in _STRONG) + (languages == 1) * (0.25 if len(word) < _LONG_WORD else 0.5)
+
+
 def _weigh_words() -> dict[str, tuple[tuple[str, float], ...]]:
     """Return what a common word of languages with Latin letters counts for: more where it is of one alone."""
     owners: dict[str, list[str]] = {}
     for language in _LATIN:
         own_words = fold_letters(LANGUAGES[language].get("words", "")).split()
-        for word in common_words(language).union(own_words) - ENGLISH:
+        for word in common_words(language).union(own_words):
             owners.setdefault(word, []).append(language)
     return {
-        word: tuple((name, 1 + (word in _STRONG) + 0.25 * (len(names) == 1)) for name in names)
+        word: tuple((name, 1.0 if word in ENGLISH else _weigh_word(word, len(names))) for name in names)
         for word, names in owners.items()
     }
 
@@ -183,13 +199,11 @@ def guess_language(text: str) -> str:
     words = [word.lower() for word in written]
     english, scores = 0, dict[str, float]()
     for word in words:
-        if word in ENGLISH:
-            english += 1
-            continue
         folded = fold_letters(word)
         weights = _WEIGHTS.get(folded) or _WEIGHTS.get(folded[: folded.find("'") + 1]) or ()
         for language, weight in weights if folded == word else (*weights, *_WEIGHTS.get(word, ())):
             scores[language] = scores.get(language, 0) + weight
+        english += word in ENGLISH
     if not is_ascii:
         # A name may have letters of another language: those of its own count twice in words without a capital.
         letters, small = set("".join(words)), set("".join(filter(str.islower, written)))
@@ -197,7 +211,8 @@ def guess_language(text: str) -> str:
             by_letters = (not letters.isdisjoint(all_letters)) + (not small.isdisjoint(own_letters))
             scores[language] = scores.get(language, 0) + by_letters
     best = max(scores, key=scores.__getitem__, default="English")
-    return best if scores.get(best, 0) > max(1.5, 1.25 * english) else "English"
+    least = max(1.5, 1.25 * english) if english or len(words) < _FEW_WORDS else 1.25
+    return best if scores.get(best, 0) > least else "English"
 
 
 def _guess_script(text: str) -> str | None:
@@ -276,6 +291,12 @@ def holds_number(text: str) -> bool:
     (True, True, False)
     """
     return bool(_NUMBER_WORDS.search(text))
+
+
+ALLERGY = re.compile(
+    fold_letters("allerg|alerg|аллерг|алерг|アレルギー|알레르기|过敏|過敏|حساسي|एलर्जी|এলার্জি|অ্যালার্জি|dị ứng|แพ้|אלרג")
+)
+"""What does harm in every language, whosever it is."""
 
 
 def revises(change: re.Pattern[str], folded: str) -> bool:

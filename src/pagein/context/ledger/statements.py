@@ -14,6 +14,7 @@ from typing import Literal
 
 from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import (
+    ALLERGY,
     FOREIGN_KINDS,
     IDIOMS,
     blank_code,
@@ -369,15 +370,18 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
         values = tuple(value for value in values if value.type != "name")
     has_value = bool(values) or holds_number(plain) or find_option(plain) is not None
     is_revision = has_value and revises(words.change, folded)
+    is_allergy = bool(ALLERGY.search(folded))
     is_lifted, is_story = bool(words.lifts.search(folded)), bool(words.story.search(folded))
     matches = (
         (kind, number == 0)
         for number, (kind, pattern) in enumerate(zip(FOREIGN_KINDS, words.kinds, strict=True))
-        if not (is_story and kind != "decision" and not is_revision)
+        if not (is_story and kind != "decision" and not is_revision and not is_allergy)
         and (has_value or kind not in ("limit", "value"))
         and pattern.search(folded)
     )
-    kind, is_prohibition = next(matches, ("correction" if is_revision else "rule" if is_lifted else None, False))
+    others = (("preference", is_allergy), ("correction", is_revision), ("rule", is_lifted))
+    other = next((kind for kind, is_kind in others if is_kind), None)
+    kind, is_prohibition = next(matches, (other, False))
     if kind is None:
         return None
     value = _chosen_value(parted, values)
@@ -386,7 +390,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
     return BindingStatement(
         kind,  # type: ignore[arg-type]
         sentence.text,
-        is_safety=is_prohibition and not is_lifted,
+        is_safety=(is_prohibition or is_allergy) and not is_lifted,
         subject=foreign_subject(parted, value, language),
         value=value.text if value else "",
         value_type=value.type if value else "",
