@@ -144,3 +144,12 @@ def test_an_erasure_blames_no_other_process_for_words_that_stay(run, tmp_path):
     assert "another program" not in out
     code, out, _ = run("worker", tmp_path / "r.db", "--once")
     assert "1 entries" not in out
+
+
+def test_view_of_a_store_without_its_key_asks_for_the_key(run, tmp_path):
+    with AgentMemory.open(tmp_path / "sealed.db", budget=4_000, key=bytes(32)) as memory:
+        memory.record(TaskStep("My name is Xanthippe."))
+        memory.to_messages()
+    code, _, err = run("view", tmp_path / "sealed.db")
+    assert code == 1
+    assert "PAGEIN_KEY" in err
