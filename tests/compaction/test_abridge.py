@@ -168,6 +168,7 @@ PASSED = [f"tests/test_{n}.py::test_{n} PASSED" for n in range(150)]
         ([*PASSED, "thread 'a::b' panicked at src/a.rs:2:9:", "  left: 1", " right: 2", *FRAMES], ("panicked", "right: 2")),
         (["/srv/a.js", "  1:2  warning  semi"] * 30 + ["/srv/b.js", "  7:3  error  no-var"] + FRAMES, ("/srv/b.js", "no-var")),
         ([f"10:00:{n % 60:02} \u4fe1\u606f {n}" for n in range(90)] + ["10:01:00 \u9519\u8bef \u5931\u8d25"] + PASSED, ("\u5931\u8d25",)),
+        ([f"open(a, b, {n})" for n in range(60)] + ["open(a, b, c) = ENOENT"] + [f"read({n}, x, 8)" for n in range(40)], ("ENOENT",)),
         ([f'{{"level": "info", "n": {n}, "to": "a"}}' for n in range(99)] + ['{"level": "error", "n": 9, "to": "a"}'] + PASSED[:9], ('"error"',)),
     ],
 )  # fmt: skip
@@ -193,12 +194,16 @@ def test_json_between_other_lines_and_the_item_that_differs(tokens):
     assert sum(gaps) + len(shown) == 90
 
 
-def test_the_output_in_an_object_is_abridged_by_its_own_structure():
-    text = json.dumps({"exit_code": 1, "stdout": "\n".join([*PASSED, "tests/test_a.py::test_a FAILED", *FRAMES])})
-    value = json.loads(abridge(text, within(250)))
-    assert value["exit_code"] == 1
-    assert "test_a FAILED" in value["stdout"]
-    assert "lines left out" in value["stdout"]
+@pytest.mark.parametrize(
+    "wrap", [lambda text: {"exit_code": 1, "stdout": text}, lambda text: [{"type": "text", "text": text}]]
+)
+def test_the_output_in_json_is_abridged_by_its_own_structure(wrap):
+    value = wrap("\n".join([*PASSED, "tests/test_a.py::test_a FAILED", *FRAMES]))
+    short = json.loads(abridge(json.dumps(value), within(250)))
+    text = short["stdout"] if isinstance(short, dict) else short[0]["text"]
+    assert short == wrap(text)
+    assert "test_a FAILED" in text
+    assert "lines left out" in text
 
 
 def test_a_diff_that_cannot_keep_its_hunks_names_its_files_and_counts_the_lines():

@@ -107,19 +107,32 @@ def _abridge_json(text: str, fits: Fits) -> tuple[bool, str | None]:
     def write(value: Any) -> str:
         return before + json.dumps(value, ensure_ascii=has_halves, indent=indent) + after
 
-    if (key := _main_text(value, len(text))) is not None:
-        short = abridge(value[key], lambda form: fits(write(value | {key: form})))
+    if (main_text := _find_main_text(value, len(text))) is not None:
+        main, replace_by = main_text
+        short = abridge(main, lambda form: fits(write(replace_by(form))))
         if short is not None:
-            return True, write(value | {key: short})
+            return True, write(replace_by(short))
     outliers: dict[int, list[int]] = {}
     candidates = (write(_shorten(value, items, characters, outliers)) for items, characters in JSON_LEVELS)
     return True, next(filter(fits, candidates), None)
 
 
-def _main_text(value: Any, characters: int) -> str | None:
-    """Return the key of the text in an object that is nearly all of it, such as a program's output."""
-    texts = value.items() if isinstance(value, dict) else ()
-    return next((key for key, text in texts if isinstance(text, str) and len(text) > LINE_SHARE * characters), None)
+def _find_main_text(value: Any, characters: int, depth: int = 0) -> tuple[str, Callable[[str], Any]] | None:
+    """Find the text that is nearly all of a value, such as a program's output, and return it with what puts another in its place."""
+    if isinstance(value, str):
+        return (value, str) if len(value) > LINE_SHARE * characters else None
+    few = isinstance(value, dict | list) and len(value) <= 16 and depth < 4
+    for key, item in (value.items() if isinstance(value, dict) else enumerate(value)) if few else ():
+        if (inner := _find_main_text(item, characters, depth + 1)) is not None:
+            main, put = inner
+
+            def replace_by(form: str, key: Any = key, put: Callable[[str], Any] = put) -> Any:
+                changed = value.copy()
+                changed[key] = put(form)
+                return changed
+
+            return main, replace_by
+    return None
 
 
 def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[int]], depth: int = 0) -> Any:
@@ -253,7 +266,22 @@ def _notable_rows(rows: Sequence[str], header: int, cell_end: re.Pattern[str]) -
     numbers = _scan(len(rows), header)
     outliers = _outliers([dict(enumerate(cell_end.split(rows[number].strip()))) for number in numbers])
     errors = [number for number in numbers if is_error(rows[number])]
-    return list(dict.fromkeys((*_with_headings(rows, errors), *(numbers[row] for row in outliers))))
+    rare = _find_rare(_kinds_of(rows, numbers)) or ()
+    return list(dict.fromkeys((*_with_headings(rows, errors), *(numbers[row] for row in outliers), *rare)))
+
+
+def _kinds_of(lines: Sequence[str], numbers: Iterable[int]) -> dict[int, str]:
+    """Return lines without what is numbered in them, by their numbers."""
+    return {number: " ".join(_NUMBERED.sub("0", lines[number]).split()) for number in numbers}
+
+
+def _find_rare(kinds: dict[int, str]) -> list[int] | None:
+    """Return the lines that are not like many others, of each kind the first; None where most are not alike."""
+    counts = Counter(kinds.values())
+    usual = {kind for kind, count in counts.items() if count >= max(3, KIND_SHARE * len(kinds))}
+    if sum(counts[kind] for kind in usual) < LINE_SHARE * len(kinds):
+        return None
+    return sorted({kind: number for number, kind in reversed(kinds.items()) if kind and kind not in usual}.values())
 
 
 def _with_headings(lines: Sequence[str], numbers: Iterable[int]) -> Iterator[int]:
@@ -295,23 +323,16 @@ def _notable_lines(lines: Sequence[str]) -> list[int] | None:
     if len(lines) < LOG_MIN_LINES:
         return None
     numbers = _scan(len(lines))
-    kinds = {number: " ".join(_NUMBERED.sub("0", lines[number]).split()) for number in numbers}
-    counts = Counter(kinds.values())
-    usual = {kind for kind, count in counts.items() if count >= max(3, KIND_SHARE * len(numbers))}
+    kinds = _kinds_of(lines, numbers)
     is_log = sum(_RECORD.match(lines[number]) is not None for number in numbers) >= LINE_SHARE * len(numbers)
     errors: dict[str, int] = {}
     for number, kind in kinds.items():
         if is_error(lines[number]) or (is_log and is_failure(lines[number])):
             errors.setdefault(kind if is_log else lines[number], number)
-    if sum(counts[kind] for kind in usual) >= LINE_SHARE * len(numbers):
-        near = sorted({kind: number for number, kind in reversed(kinds.items()) if kind and kind not in usual}.values())
-    else:
-        near = [
-            number + step
-            for step in (1, -1, 2, -2, 3, -3, 4)
-            for number in errors.values()
-            if 0 <= number + step < len(lines)
-        ]
+    near = _find_rare(kinds)
+    if near is None:
+        steps = (1, -1, 2, -2, 3, -3, 4)
+        near = [at + step for step in steps for at in errors.values() if 0 <= at + step < len(lines)]
     notable = list(dict.fromkeys((*_with_headings(lines, errors.values()), *near)))
     return notable if notable or is_log else None
 
