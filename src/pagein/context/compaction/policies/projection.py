@@ -65,7 +65,7 @@ class Projection(CheckedFields):
         newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
         stop = episodes.legal_stop(view, episodes.boundary(view, newest))
         folded = _fold(view, stop, max(reserve if unread else 0, room - episodes.unprotected_tokens(view, stop)))
-        return make_plan((*clipped, *folded), self.name, f"an extract of what is older than {step_handle(stop)}")
+        return make_plan((*clipped, *folded), self.name, f"extract before {step_handle(stop)}")
 
 
 def _room_at_low_mark(view: View, budget: Budget, staying: int) -> int:

@@ -117,7 +117,7 @@ export const TimelineView = ({ run, version }) => {
             { name: "request", width: "minmax(4rem, .5fr)", class: "number" },
             { name: "tokens", ...NUMBER },
             { name: "same", ...NUMBER },
-            { name: "beginning", width: "minmax(8rem, 3fr)" },
+            { name: "beginning", width: "minmax(8rem, 3.6fr)" },
             ...(branched ? [{ name: "branch", width: "minmax(5rem, 1fr)", class: "wide" }] : []),
             { name: "entries", ...NUMBER, class: "number wide" },
             { name: "cached", ...NUMBER, class: "number wide" },
