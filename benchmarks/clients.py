@@ -26,10 +26,10 @@ from pagein.testing.provider.app import OverflowSpelling
 Client = Literal["claude", "codex", "opencode", "qwen", "cline", "pi", "gemini"]
 
 PINNED: Mapping[str, str] = {
-    "@anthropic-ai/claude-code": "2.1.197",
+    "@anthropic-ai/claude-code": "2.1.332",
     "@openai/codex": "0.169.0",
     "opencode-ai": "1.18.33",
-    "@qwen-code/qwen-code": "0.15.10",
+    "@qwen-code/qwen-code": "0.24.4",
     "cline": "3.0.65",
     "@mariozechner/pi-coding-agent": "0.73.1",
     "@google/gemini-cli": "0.61.0",
@@ -45,7 +45,7 @@ _TOOLS: Mapping[Client, str] = {
 }  # fmt: skip
 _SPELLINGS: Mapping[Client, OverflowSpelling] = {"claude": "anthropic", "gemini": "gemini"}
 WINDOWS: Mapping[Client, int] = {
-    "claude": 45_000, "codex": 30_000, "opencode": 30_000, "qwen": 50_000, "cline": 50_000, "pi": 30_000, "gemini": 100_000,
+    "claude": 45_000, "codex": 30_000, "opencode": 30_000, "qwen": 100_000, "cline": 50_000, "pi": 30_000, "gemini": 100_000,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.events.steps import as_text
+from pagein.server.clients import compaction_point
 from pagein.server.known_calls import call_ids
 from pagein.testing.provider import Answer, Call
 from tests.server.sdk_agents import CHAT_TOOL, GEMINI_TOOL, TOOL
@@ -382,3 +383,17 @@ def test_an_agent_that_compacts_early_gets_no_cause_to(stack, program, share):
 def test_only_an_id_that_no_two_calls_have_tells_a_run(id, is_known):
     rows = [{"role": "assistant", "tool_calls": [{"id": id}]}, "odd", None, {"content": [{"type": "text"}, 3]}]
     assert list(call_ids(rows)) == ([id] if is_known else [])
+
+
+@pytest.mark.parametrize(
+    ("program", "window", "kept_free"),
+    [
+        ("QwenCode/0.24.4 (linux; x64)", 200_000, 60_000),
+        ("QwenCode/0.24.4 (linux; x64)", 100_000, 34_000),
+        ("QwenCode/0.24.4 (linux; x64)", 50_000, 15_000),
+        ("GeminiCLI-tui/0.61.0", 1_000_000, 500_000),
+        ("anything else", 200_000, 0),
+    ],
+)
+def test_what_an_agent_keeps_free_by_compacting_stays_free(program, window, kept_free):
+    assert compaction_point(program).tokens_kept_free(window) == pytest.approx(kept_free, abs=1)

@@ -107,13 +107,13 @@ def reserved_output(protocol: WireProtocol, body: Mapping[str, Any], model: str,
 
 
 def request_room(
-    protocol: WireProtocol, body: Mapping[str, Any], model: str, window: int, beside: int, *, share: float = 1.0
+    protocol: WireProtocol, body: Mapping[str, Any], model: str, window: int, beside: int, *, kept_free: int = 0
 ) -> RequestRoom:
     """The tokens that a request needs beside its messages: what the model reads with them, and the answer.
 
-    Above ``share`` of the window nothing is used.
+    At least ``kept_free`` tokens of the window stay free.
     """
-    output = max(reserved_output(protocol, body, model, window), int(window * (1 - share)))
+    output = max(reserved_output(protocol, body, model, window), kept_free)
     return RequestRoom(max(0, min(output, window - beside - MIN_VIEW_TOKENS)), beside)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 from pagein.errors import ConfigurationError
 
@@ -21,17 +21,35 @@ UPSTREAMS: Mapping[Client, Mapping[str, str]] = {
 """The upstreams of a proxy that is started for an agent."""
 
 
-COMPACTION_SHARES: Mapping[str, float] = {"QwenCode/": 0.7, "GeminiCLI": 0.5}
-"""Shares of a model's window at which agents compact by themselves, by the beginning of their user agent.
+class CompactionPoint(NamedTuple):
+    """Where an agent compacts by itself: above a share of the model's window, or where fewer tokens than these are free."""
 
-Those that are not here compact where the window is nearly full.
+    share: float = 1.0
+    free_tokens: int = 0
+
+    def tokens_kept_free(self, window: int) -> int:
+        """The tokens of a window above this point. In a window of less than twice the free tokens the share alone counts."""
+        free_tokens = self.free_tokens if 2 * self.free_tokens <= window else 0
+        return max(int(window * (1 - self.share)), free_tokens)
+
+
+COMPACTION_POINTS: Mapping[str, CompactionPoint] = {
+    "QwenCode/": CompactionPoint(0.7, 34_000),
+    "GeminiCLI": CompactionPoint(0.5),
+}
+"""Where agents compact by themselves, by the beginning of their user agent. Those that are not here do it in a full window.
+
+Qwen Code kept to .7 of the window until 0.15, and keeps 33,000 tokens free since 0.24.
 """
 
+FULL_WINDOW = CompactionPoint()
+"""The point of an agent that uses its whole window."""
 
-def window_share(user_agent: str) -> float:
-    """The share of a model's window that a request may fill before its agent compacts."""
-    shares = (share for beginning, share in COMPACTION_SHARES.items() if user_agent.startswith(beginning))
-    return next(shares, 1.0)
+
+def compaction_point(user_agent: str) -> CompactionPoint:
+    """The point from which the agent of a request compacts."""
+    points = (point for beginning, point in COMPACTION_POINTS.items() if user_agent.startswith(beginning))
+    return next(points, FULL_WINDOW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from pagein.server import http
 from pagein.server.answers import AnswerReader, new_reader, read_whole_answer
 from pagein.server.budgets import WindowTable, reserved_output
 from pagein.server.cache_markers import place_markers
-from pagein.server.clients import window_share
+from pagein.server.clients import compaction_point
 from pagein.server.events import ArraySplitter, EventSplitter, StreamEvent
 from pagein.server.forward import open_upstream
 from pagein.server.locks import KeyedLocks
@@ -233,10 +233,10 @@ class Proxy:
             name, known_by = known, "call"
         name = name or name_by_content(protocol, rows)
         is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, headers, body, rows)
-        share = window_share(headers.get("user-agent", ""))
+        compacts_at = compaction_point(headers.get("user-agent", ""))
         model = endpoint.model or str(body.get("model") or "")
         return RunRequest(
-            tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, share, is_side, model
+            tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, compacts_at, is_side, model
         )
 
     async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:

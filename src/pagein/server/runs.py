@@ -24,6 +24,7 @@ from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, count_rows, request_room, window_budget
+from pagein.server.clients import FULL_WINDOW, CompactionPoint
 from pagein.server.known_calls import KnownCalls
 from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
@@ -64,8 +65,8 @@ class RunRequest:
     size: int
     """Bytes of the body."""
     known_by: KnownBy = "content"
-    window_share: float = 1.0
-    """The share of the model's window above which the client compacts."""
+    compacts_at: CompactionPoint = FULL_WINDOW
+    """The point from which the client compacts."""
     is_side: bool = False
     """True for a request beside the run, of which nothing is recorded."""
     model: str = ""
@@ -252,7 +253,8 @@ class Runs:
         budget = replace(window_budget(window, memory.counter), bytes=memory.budget.bytes)
         if memory.budget != budget:
             memory.set_budget(budget)
-        room = request_room(request.protocol, request.body, request.model, window, beside, share=request.window_share)
+        kept_free = request.compacts_at.tokens_kept_free(window)
+        room = request_room(request.protocol, request.body, request.model, window, beside, kept_free=kept_free)
         if budget.bytes is not None:
             room = replace(room, tool_bytes=json_bytes(request.body) - json_bytes(request.rows))
         return window, beside, room

@@ -18,6 +18,7 @@ COMPACTION_PROMPTS = (
     "summarizes internal chat history",  # Qwen Code
     "Summarize this session for continuation",  # Cline
     "context summarization assistant",  # pi
+    "summarizes a conversation when its context window is about to overflow",  # Qwen Code since 0.24
     "generate the updated <state_snapshot>",  # Gemini CLI
 )
 """Words of the prompts with which agents have a model compact their history."""
