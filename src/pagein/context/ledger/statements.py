@@ -379,7 +379,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
         and (has_value or kind not in ("limit", "value"))
         and pattern.search(folded)
     )
-    others = (("preference", is_allergy), ("correction", is_revision), ("rule", is_lifted))
+    others = (("preference", is_allergy), ("correction", is_revision), ("rule", is_lifted and not is_story))
     other = next((kind for kind, is_kind in others if is_kind), None)
     kind, is_prohibition = next(matches, (other, False))
     if kind is None:
