@@ -300,7 +300,7 @@ def decode(
             plain = upcasters[name, older](plain)
         return kind.back(msgspec.convert(plain, kind.shape))  # type: ignore[no-any-return]
     except _MISFITS as error:
-        raise LogUnreadable(f"no {name} of version {version}: {error!s}") from error
+        raise LogUnreadable(f"it is damaged, and no {name} of version {version} ({error!s})") from error
 
 
 def blob_names(body: bytes) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
         case _ if writing:
             return LogUnwritable(f"{path}: {error}. Nothing was written.")
         case _:
-            return LogUnreadable(f"{path}: {error}")
+            return LogUnreadable(f"{path}: {error}; pagein verify says what is damaged")
 
 
 def is_busy(error: sqlite3.Error) -> bool:
