@@ -37,6 +37,9 @@ LINE_SHARE = 0.8
 SCANNED_LINES = 1_000
 """Lines, or rows, at each end of a text, and items of a list, among which those that say more are looked for."""
 
+COMPARED_CHARS = 2_000
+"""Characters of a line that are compared with others."""
+
 HEADING_MAX_LINES = 40
 """Lines above an indented one among which its heading is looked for."""
 
@@ -58,7 +61,7 @@ _CODE_LIKE = _CELL_ENDS[2:5]
 """What ends a cell in tables that are never indented: indented lines with commas are code."""
 
 _DIGITS = re.compile(r"\d+")
-_NUMBERED = re.compile(r"\S*\d\S*|[^\w\s]{4,}")
+_LETTER = re.compile(r"\w")
 
 COUNT_LINE = re.compile(r"^\.\.\. [\d,]{1,20} (?:lines|rows) left out\n?", re.MULTILINE)
 """A line that stands for those left out."""
@@ -249,7 +252,7 @@ def _find_cell_end(rows: Sequence[str]) -> re.Pattern[str] | None:
     for end in _CELL_ENDS:
         if is_indented and end in _CODE_LIKE:
             continue
-        counts = Counter(len(end.split(line.strip())) for line in sample)
+        counts = Counter(len(end.split(line[:COMPARED_CHARS].strip())) for line in sample)
         (count, times), *_ = counts.most_common(1)
         if count >= 3 and times >= LINE_SHARE * len(sample):
             return end
@@ -264,7 +267,7 @@ def _scan(total: int, start: int = 0) -> list[int]:
 def _notable_rows(rows: Sequence[str], header: int, cell_end: re.Pattern[str]) -> list[int]:
     """Return the numbers of the rows that say more than others: errors, then those that differ from most."""
     numbers = _scan(len(rows), header)
-    outliers = _outliers([dict(enumerate(cell_end.split(rows[number].strip()))) for number in numbers])
+    outliers = _outliers([dict(enumerate(cell_end.split(rows[number][:COMPARED_CHARS].strip()))) for number in numbers])
     errors = [number for number in numbers if is_error(rows[number])]
     rare = _find_rare(_kinds_of(rows, numbers)) or ()
     return list(dict.fromkeys((*_with_headings(rows, errors), *(numbers[row] for row in outliers), *rare)))
@@ -272,7 +275,11 @@ def _notable_rows(rows: Sequence[str], header: int, cell_end: re.Pattern[str]) -
 
 def _kinds_of(lines: Sequence[str], numbers: Iterable[int]) -> dict[int, str]:
     """Return lines without what is numbered in them, by their numbers."""
-    return {number: " ".join(_NUMBERED.sub("0", lines[number]).split()) for number in numbers}
+    return {number: " ".join(map(_kind_of, lines[number][:COMPARED_CHARS].split())) for number in numbers}
+
+
+def _kind_of(word: str) -> str:
+    return "0" if _DIGITS.search(word) or (len(word) > 3 and not _LETTER.search(word)) else word
 
 
 def _find_rare(kinds: dict[int, str]) -> list[int] | None:

@@ -23,6 +23,9 @@ ABRIDGED_MIN_TOKENS = 48
 MAX_CHARS_PER_TOKEN = 130
 """Characters of the longest token in any vocabulary: o200k_base has one of 128 spaces."""
 
+FORM_CHARS_PER_TOKEN = 16
+"""Characters of a token above which no form of a result has them on average: a longer form is not counted."""
+
 _GAP_LINE = re.compile(r"\n\[\.\.\. ([\d,]{1,20}) characters left out: s[\d.]{1,20} \.\.\.\]\n")
 
 
@@ -145,7 +148,7 @@ def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: s
         return form + _gap_line(max(0, whole - len(COUNT_LINE.sub("", form))), handle)
 
     def fits(form: str) -> bool:
-        return len(form) < min(len(text), tokens * MAX_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens
+        return len(form) < min(len(text), tokens * FORM_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens
 
     # A text that was abridged before ends with its gap; one with a gap in it has two parts, which are no whole of a kind.
     has_form = gap is None or gap.end() == len(text)

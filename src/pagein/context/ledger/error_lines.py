@@ -57,7 +57,7 @@ _ERROR = re.compile(
 
 _TOOL_ERROR = re.compile(
     r"""
-    E\ {3,}(?:assert\b|[\w.]+:\ )\ *\S | \S+::\S+\ (?:FAILED|ERROR)\b
+    E\ {3,}(?:assert\b|[\w.]+:\ )\ *\S | \S{1,200}::\S{1,200}\ (?:FAILED|ERROR)\b
     | \ *---\ FAIL:\ \S | \s+\S+_test\.go:\d+:\ \S | test\ \S+\ \.\.\.\ FAILED | thread\ '.{1,200}'\ panicked\ at
     | FAIL\s+[\w./-]+\.\w+ | \ *\u25cf\ .+\ \u203a\ .+ | \ +\d+:\d+\ +error\ +\S | not\ ok\ \d | .{0,400}<(?:failure|error)\ message=
     | Caused\ by:\ \S | npm\ error\ \S | (?:\#?\d+[.\d]*\ )?(?:ERROR|E):\ \S
