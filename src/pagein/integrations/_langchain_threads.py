@@ -35,7 +35,9 @@ try:
     from langchain_core.tools import BaseTool, StructuredTool
     from langgraph.config import get_config
 except ImportError as missing:
-    raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
+    raise ConfigurationError(
+        "LangChain needs pip install 'pagein[langchain]', and a plain graph pip install 'pagein[langgraph]'"
+    ) from missing
 
 Source = str | os.PathLike[str] | AgentMemory
 """Where conversations are recorded: a store, with a session for each thread; or one memory, for one conversation."""
