@@ -73,6 +73,11 @@ def test_pages_are_counted(pages, packed):
     assert count_pages(make_pdf(pages, packed=packed)) == pages
 
 
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_document_is_read_in_both_alphabets(encode):
+    assert read_media(encode(make_pdf(20)).decode(), is_gemini=False).pages == 20
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_costs_by_its_pages_not_its_letters(name):
     row = DOCUMENTS[name](as_text(make_pdf(20)))

@@ -47,6 +47,7 @@ class Media(NamedTuple):
 def read_media(encoded: str, *, is_gemini: bool) -> Media | None:
     """Return the cost of a file in base64, also of a data URL; None where its kind or size is not known."""
     data = encoded.partition(";base64,")[2] if encoded.startswith("data:") else encoded
+    data = data.replace("-", "+").replace("_", "/")  # pydantic's base64 is that of URLs
     if data.startswith("JVBERi0"):
         pages = count_pages(_decode(data))
         if is_gemini:
