@@ -1,5 +1,9 @@
 """The fuzzer of hosting, at a size for every run of the tests; and that it sees what breaks."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from benchmarks.fuzz.__main__ import fuzz_hosting, main
@@ -8,6 +12,8 @@ from pagein.events.protocol import fingerprint
 from pagein.memory.operations import client_lists, ingest
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_word_is_recorded_once_whatever_the_host_hands_over():
@@ -51,3 +57,11 @@ def test_the_command_exits_with_1_where_a_talk_failed(monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.fuzz.__main__.play_talk", lose_words)
     assert main(["hosting", "--count", "1"]) == 1
     assert "seed 1, new, openai: the words of 1 were lost" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("folder", "code", "says"), [(ROOT, 0, "1 runs, 0 failed"), (None, 1, "Clone it")])
+def test_the_fuzzers_run_by_the_name_of_the_package(tmp_path, folder, code, says):
+    command = [sys.executable, "-m", "pagein.testing.fuzz", "hosting", "--seed", "1", "--count", "1"]
+    done = subprocess.run(command, cwd=folder or tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert says in done.stdout + done.stderr
