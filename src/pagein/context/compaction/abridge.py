@@ -67,6 +67,7 @@ COUNT_LINE = re.compile(r"^\.\.\. [\d,]{1,20} (?:lines|rows) left out\n?", re.MU
 """A line that stands for those left out."""
 
 _STANDS_FOR = re.compile(r"\.\.\. ([\d,]{1,20}) (?:(?:lines|rows) left out|items more)|([\d,]{1,20}) keys more")
+_MORE_ENDS = (" left out", " more")
 _SHORTENED = re.compile(r"\.\.\. ([\d,]{1,20}) characters more\Z")
 
 Fits = Callable[[str], bool]
@@ -163,7 +164,7 @@ def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[i
                 for part in (
                     map(inner, value[numbers[0] : numbers[-1] + 1])
                     if is_shown
-                    else (f"... {_count(value[number] for number in numbers):,} items more",)
+                    else (f"... {_count(value[numbers[0] : numbers[-1] + 1]):,} items more",)
                 )
             ]
         case list():
@@ -177,13 +178,10 @@ def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[i
             return value
 
 
-def _count(parts: Iterable[Any]) -> int:
+def _count(parts: Sequence[Any]) -> int:
     """Count lines or items, among which some may stand for those that were left out before."""
-    known = (
-        _STANDS_FOR.fullmatch(part) if isinstance(part, str) and part.endswith(("out", "more")) else None
-        for part in parts
-    )
-    return sum(1 if match is None else int((match[1] or match[2]).replace(",", "")) for match in known)
+    known = (_STANDS_FOR.fullmatch(part) for part in parts if isinstance(part, str) and part.endswith(_MORE_ENDS))
+    return len(parts) + sum(int((match[1] or match[2]).replace(",", "")) - 1 for match in known if match)
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -386,6 +384,6 @@ def _join(rows: Sequence[str], shown: set[int], unit: str) -> str:
     """Join the rows that are shown, with the number of those left out where they stood."""
     parts: list[str] = []
     for is_shown, numbers in _stretches(len(rows), shown):
-        stretch = (rows[number] for number in numbers)
+        stretch = rows[numbers[0] : numbers[-1] + 1]
         parts += stretch if is_shown else (f"... {_count(stretch):,} {unit} left out",)
     return "\n".join(parts)
