@@ -109,9 +109,7 @@ class PageinSession(SessionBranches, SessionABC):
 
     def _check_bound(self) -> None:
         if self._bound_to is None:
-            raise ConfigurationError(
-                "the user of this session depends on the run: pass session.bind(context) to Runner.run instead"
-            )
+            raise ConfigurationError("the user of this session depends on the run: use session.bind(context) instead")
 
     @property
     def memory(self) -> AgentMemory:
