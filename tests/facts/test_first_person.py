@@ -21,7 +21,7 @@ STATED = {
         "I've been a beekeeper for ten years.", "I'm on the board of our housing association.", "I'm training to become a paramedic.",
         "I'm in the Pacific time zone.", "I spend my summers on Gotland.", "My clinic is on Harbour Street.", "I maintain the parser module.",
         "Ines here.", "My kids are Noa and Eli.", "I've been in Dublin for three years now.", "I went to school in Perth.", "I'm responsible for the billing service.",
-        "I sold my car.", "We bought the house in 2016.", "My boss, Karin, is from Oslo.",
+        "I sold my car.", "I was born and raised in Accra.", "I use a wheelchair.", "My son has asthma.", "I've been married for eleven years.", "I work nights at the bakery.", "We bought the house in 2016.", "My boss, Karin, is from Oslo.",
     ),
     "preference": (
         "I prefer tabs over spaces.", "I'm vegetarian.", "I love hiking in the rain.", "I can't stand loud offices.",
@@ -48,7 +48,7 @@ STATED = {
 }  # fmt: skip
 
 NOT_STATED = (
-    "I prefer the second option you gave.", '"Call me Ishmael" is the first line of the book.', "For this exercise I am the customer.", "Test sentence: I have three cats.",
+    "I prefer the second option you gave.", "I drive myself crazy with this bug.", "I play with the idea of rewriting it.", "I pay no attention to warnings.", "I always forget the syntax of this command.", '"Call me Ishmael" is the first line of the book.', "For this exercise I am the customer.", "Test sentence: I have three cats.",
     "Always look on the bright side, as the song goes.", "I never said I was a doctor.", "I almost moved to Oslo once.", "I review the code now.", "// my favourite hack is below",
     "Write a story in the first person: I am a lighthouse keeper.", "INFO my name is worker-7", "From: Ana\nI am out of office until May 3.", "I watch the video and it stops.", "lol I'm a potato person.",
     "Do I live in Rome?", "If I lived in Rome, I would walk more.", "My sister says I live in the past.",
