@@ -1,7 +1,10 @@
 """Recognition of what binds the agent: by kind, in many words, and in none of the texts that are not the speaker's own."""
 
+import time
+
 import pytest
 
+from pagein.context.ledger.own_words import split_sentences
 from pagein.context.ledger.statements import MAX_STATEMENTS, find_statements
 
 BINDING = (
@@ -381,3 +384,9 @@ def test_a_story_binds_nobody_whatever_values_it_has():
 )
 def test_what_does_harm_is_a_safety_rule_also_without_never(text):
     assert any(statement.is_safety for statement in find_statements(text, "user"))
+
+
+def test_a_long_line_of_short_sentences_takes_no_time():
+    started = time.perf_counter()
+    assert len(list(split_sentences("1. a " * 12_000))) == 12_000
+    assert time.perf_counter() - started < 2

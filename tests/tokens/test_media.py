@@ -7,6 +7,7 @@ import io
 import json
 import random
 import struct
+import time
 import zipfile
 import zlib
 
@@ -180,3 +181,27 @@ def test_a_chat_with_a_document_fits_and_says_when_the_document_is_out_of_view(f
         assert as_text(data)[:200] not in shown
         assert "Never invent numbers" in shown
         assert str(memory.expand("s0")).startswith("[")
+
+
+@pytest.mark.parametrize("start", ["//main: the entry", "data: a, then ;base64,//Ex", "ID3 "])
+def test_a_text_that_begins_like_a_file_is_counted_as_it_is(start):
+    data = start + "\nfunc add(a int) int { return a }" * 400
+    assert read_media(data, is_gemini=False) is None
+
+
+def test_a_text_of_a_table_costs_as_often_as_it_is_shown():
+    shown = "delivered without a remark"
+    cells = '<row><c t="s"><v>0</v></c></row>' * 500
+    parts = {"xl/sharedStrings.xml": f"<sst><si><t>{shown}</t></si></sst>", "xl/worksheets/sheet1.xml": cells}
+    assert read_media(as_text(make_archive(parts)), is_gemini=False).text.count(shown) == 500
+
+
+def test_a_large_office_file_costs_more_than_fits_and_odd_ones_take_no_time():
+    started = time.perf_counter()
+    assert (
+        len(read_media(as_text(make_archive({"word/document.xml": "a " * 9_000_000})), is_gemini=False).text)
+        > 8_000_000
+    )
+    assert read_media(as_text(make_archive({"word/document.xml": "<" * 100_000})), is_gemini=False) is not None
+    assert count_pages(b"%PDF-1.7\n" + b"/Type/ObjStm>>stream\n" * 40_000) == 0
+    assert time.perf_counter() - started < 8

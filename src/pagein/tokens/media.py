@@ -22,15 +22,18 @@ SOUND_TOKENS, FILM_TOKENS = 32, 300
 SOUND_BYTES, FILM_BYTES = 2_000, 12_500
 """Bytes of a second, at least, where it is compressed: speech at 16 kbit/s, film at 100."""
 
-MAX_INFLATED_BYTES = 32 * 1024 * 1024
-"""Bytes of a document's object streams that are read for pages."""
+MAX_INFLATED_BYTES, MAX_WORDS_BYTES = 32 * 1024 * 1024, 8 * 1024 * 1024
+"""Bytes of a PDF's object streams that are read for pages, and of an office file that are read for words: more fit no window."""
+
+_DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 _SOUND = re.compile(r"SUQz|T2dnU|ZkxhQ|//[E-Pk-v]")  # ID3, OggS, fLaC, a frame of MP3 or AAC
 _FILM = re.compile(r"AAAA.GZ0eX|GkXfo")  # ftyp, EBML
 _WORDS = re.compile(
     r"(?:word/(?:document|footnotes|endnotes|comments|header\d*|footer\d*)|xl/(?:sharedStrings|worksheets/\w+)|ppt/(?:slides|notesSlides)/\w+)\.xml"
 )
-_TAGS = re.compile(rb"(?:<[^>]*>)+")
+_SHARED_STRINGS = "xl/sharedStrings.xml"
+_TAGS = re.compile(rb"(?:<[^<>]*>)+")
 _CONTROLS = re.compile(r"[\0-\x08\x0e-\x1f]")
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _OBJECT_STREAM = re.compile(rb"/Type\s*/ObjStm\b[^>]{0,400}>>\s*stream\r?\n")
@@ -46,7 +49,8 @@ class Media(NamedTuple):
 
 def read_media(encoded: str, *, is_gemini: bool) -> Media | None:
     """Return the cost of a file in base64, also of a data URL; None where its kind or size is not known."""
-    data = encoded.partition(";base64,")[2] if encoded.startswith("data:") else encoded
+    url = _DATA_URL.match(encoded)
+    data = encoded[url.end() :] if url else encoded
     data = data.replace("-", "+").replace("_", "/")  # pydantic's base64 is that of URLs
     if data.startswith("JVBERi0"):
         pages = count_pages(_decode(data))
@@ -56,10 +60,10 @@ def read_media(encoded: str, *, is_gemini: bool) -> Media | None:
     if data.startswith("UklGR"):
         seconds = _wave_seconds(_decode(data[:400]), len(data) * 3 // 4)
         return None if seconds is None else Media(int(seconds * SOUND_TOKENS) + 1)
-    if _SOUND.match(data):
-        return Media(len(data) * 3 // 4 * SOUND_TOKENS // SOUND_BYTES + 1)
-    if _FILM.match(data):
-        return Media(len(data) * 3 // 4 * FILM_TOKENS // FILM_BYTES + 1)
+    for kind, tokens, least in ((_SOUND, SOUND_TOKENS, SOUND_BYTES), (_FILM, FILM_TOKENS, FILM_BYTES)):
+        # Code that begins with a comment begins like sound.
+        if kind.match(data) and (size := len(_decode(data))):
+            return Media(size * tokens // least + 1)
     text = _office_words(_decode(data)) if data.startswith("UEsDB") else _plain_text(data)
     return Media(text=text) if text else None
 
@@ -74,33 +78,40 @@ def count_pages(document: bytes) -> int:
 
 
 def _object_streams(document: bytes) -> Iterator[bytes]:
-    left, view = MAX_INFLATED_BYTES, memoryview(document)
-    for start in _OBJECT_STREAM.finditer(document):
+    left, end, view = MAX_INFLATED_BYTES, 0, memoryview(document)
+    while left > 0 and (start := _OBJECT_STREAM.search(document, end)):
         end = document.find(b"endstream", start.end())
+        end = len(document) if end < 0 else end
         try:
-            part = zlib.decompressobj().decompress(view[start.end() : end if end > 0 else None], max(1, left))
+            part = zlib.decompressobj().decompress(view[start.end() : end], left)
         except zlib.error:  # encrypted, or not compressed
             continue
         left -= len(part)
         yield part
-        if left <= 0:
-            return
 
 
 def _office_words(document: bytes) -> str:
-    """Return the words of a Word, Excel or PowerPoint file; "" for another archive."""
+    """Return the words of a Word, Excel or PowerPoint file, of a long one the first; "" for another archive."""
     import zipfile  # noqa: PLC0415 - loads for an office file
 
-    texts, left = list[bytes](), MAX_INFLATED_BYTES
+    parts, left = dict[str, bytes](), MAX_WORDS_BYTES
     try:
         with zipfile.ZipFile(io.BytesIO(document)) as archive:
             for name in filter(_WORDS.fullmatch, archive.namelist()):
                 with archive.open(name) as part:
-                    texts.append(_TAGS.sub(b" ", part.read(max(0, left))))
-                left -= archive.getinfo(name).file_size
+                    parts[name] = part.read(left)
+                left -= len(parts[name])
+                if left <= 0:
+                    break
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError, RuntimeError):
         return ""  # damaged, or encrypted
-    return b"\n".join(texts).decode("utf-8", "replace") if left >= 0 else ""
+    words = {name: _TAGS.sub(b" ", part) for name, part in parts.items()}
+    if (
+        shared := parts.get(_SHARED_STRINGS)
+    ) is not None:  # a text stands there once, and in a sheet as often as it is shown
+        times = sum(part.count(b't="s"') for part in parts.values()) // max(1, shared.count(b"</si>"))
+        words[_SHARED_STRINGS] *= min(max(1, times), 1 + MAX_WORDS_BYTES // len(words[_SHARED_STRINGS] or b" "))
+    return b"\n".join(words.values()).decode("utf-8", "replace")
 
 
 def _plain_text(data: str) -> str:

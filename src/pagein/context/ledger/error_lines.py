@@ -60,7 +60,7 @@ _TOOL_ERROR = re.compile(
     E\ {3,}(?:assert\b|[\w.]+:\ )\ *\S | \S{1,200}::\S{1,200}\ (?:FAILED|ERROR)\b
     | \ *---\ FAIL:\ \S | \s+\S+_test\.go:\d+:\ \S | test\ \S+\ \.\.\.\ FAILED | thread\ '.{1,200}'\ panicked\ at
     | FAIL\s+[\w./-]+\.\w+ | \ *\u25cf\ .+\ \u203a\ .+ | \ +\d+:\d+\ +error\ +\S | not\ ok\ \d | .{0,400}<(?:failure|error)\ message=
-    | Caused\ by:\ \S | npm\ error\ \S | (?:\#?\d+[.\d]*\ )?(?:ERROR|E):\ \S
+    | Caused\ by:\ \S | npm\ error\ \S | (?:\#?\d[.\d]*\ )?(?:ERROR|E):\ \S
     | .{0,3}\d{4}-\d\d-\d\d[T\ ]\S+\ .{0,24}?\b(?:ERROR|FATAL|CRITICAL|Error:) | \#\#\[error\]\S
     | .{0,300}\ HTTP/\d[.\d]*"\ 5\d\d\b | .{0,200}(?:\blevel=|"(?:level|severity)":\ ?")(?i:error|fatal|critical|panic)\b
     """,

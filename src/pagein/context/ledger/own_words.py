@@ -329,21 +329,24 @@ def split_sentences(line: str) -> Iterator[str]:
         shape = quote.sub(lambda span: span[0][0] + "x" * (len(span[0]) - 2) + span[0][-1], shape)
     start = 0
     for end in _ENDS.finditer(shape):
-        if end[0] == "." and _ORDINAL.search(shape[: end.end()]) and _MONTH.match(shape[end.end() :]):
+        if end[0] == "." and not _ends_sentence(shape, end.end()):
             continue
-        if (
-            end[0] == "."
-            and shape[end.end() + 1 : end.end() + 2].islower()
-            and _DAY_AND_MONTH.search(shape[: end.end()])
-        ):
-            continue
-        if end[0] == "." and _ABBREVIATION.search(shape[max(0, end.end() - 12) : end.end()]):
-            rest = shape[end.end() : end.end() + 2].strip()
-            if rest[:1].islower() or rest[:1].isdigit() or not _is_closed_abbreviation(shape[: end.end()]):
-                continue
         yield from _clean(line[start : end.end()])
         start = end.end()
     yield from _clean(line[start:])
+
+
+def _ends_sentence(shape: str, end: int) -> bool:
+    """True for a full stop before ``end`` that belongs to no ordinal, date or abbreviation."""
+    tail = shape[max(0, end - 12) : end]
+    if _ORDINAL.search(tail) and _MONTH.match(shape, end):
+        return False
+    if shape[end + 1 : end + 2].islower() and _DAY_AND_MONTH.search(tail):
+        return False
+    rest = shape[end : end + 2].strip()
+    return not _ABBREVIATION.search(tail) or not (
+        rest[:1].islower() or rest[:1].isdigit() or not _is_closed_abbreviation(tail)
+    )
 
 
 def _is_closed_abbreviation(text: str) -> bool:
