@@ -31,6 +31,9 @@ _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *_BIDI))
 WRAPPED = 24
 """Columns of a terminal that a text which wraps has at least."""
 
+HEADER_WIDTH = 12
+"""Columns of a terminal above which the header over numbers wraps between its words."""
+
 
 class _PlainConsole(Console):
     """A console that prints no control character of a text, wherever it stands."""
@@ -138,9 +141,9 @@ def new_table(title: str, *columns: str, text_columns: int = 1, wraps: Sequence[
         title=strip_control(title), title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD
     )
     for index, name in enumerate(columns):
-        table.add_column(
-            name, justify="left" if index < text_columns else "right", overflow="fold", no_wrap=name not in wraps
-        )
+        is_text = index < text_columns
+        header = name if is_text else fill(name, HEADER_WIDTH, break_long_words=False)
+        table.add_column(header, justify="left" if is_text else "right", overflow="fold", no_wrap=name not in wraps)
     return table
 
 
@@ -161,8 +164,8 @@ def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
 
 def _least_width(table: Table) -> int:
     """The width at which every name and number of a table is whole, and what wraps has words on its lines."""
-    cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
-    widths = [max(map(cell_len, texts)) for texts in cells]
+    cells = [[str(cell) for cell in (*str(column.header).splitlines(), *column.cells)] for column in table.columns]
+    widths = [max(map(cell_len, texts), default=0) for texts in cells]
     least = [
         width if column.no_wrap else min(width, WRAPPED) for width, column in zip(widths, table.columns, strict=True)
     ]
@@ -171,7 +174,7 @@ def _least_width(table: Table) -> int:
 
 def _as_lines(table: Table) -> Iterator[str]:
     """Each row of a table as text: each cell that is not empty, with the name of its column."""
-    heads = [str(column.header) for column in table.columns]
+    heads = [str(column.header).replace("\n", " ") for column in table.columns]
     for row in zip(*(map(str, column.cells) for column in table.columns), strict=True):
         cells = (f"{head} {cell}".strip() for head, cell in zip(heads, row, strict=True) if cell)
         yield ("; " if table.show_header else ": ").join(cells)
