@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 
 import pytest
 from google.genai import Client, errors
@@ -123,6 +124,20 @@ def test_an_array_is_split_wherever_its_bytes_are_cut(size):
         events += splitter.feed(raw[at : at + size])
     assert [event.data for event in events] == values
     assert b"".join(event.raw for event in [*events, *splitter.end()]) == raw
+
+
+def test_a_picture_in_an_array_is_scanned_once():
+    splitter, started = ArraySplitter(), time.perf_counter()
+    raw = b'[{"data":"' + b"x" * 3_000_000 + b'"}]'
+    events = [event for at in range(0, len(raw), 2_048) for event in splitter.feed(raw[at : at + 2_048])]
+    assert len(events) == 1
+    assert time.perf_counter() - started < 3
+
+
+def test_parts_with_a_text_that_is_none_stay_as_they_are():
+    contents = [{"role": "model", "parts": [{"text": text}]} for text in (1, "a", "b", None, "c")]
+    (row,) = find_rows(GEMINI, {"contents": contents})
+    assert [part["text"] for part in row["parts"]] == [1, "ab", None, "c"]
 
 
 def test_tokens_are_counted_of_the_view_and_nothing_is_recorded(stack):

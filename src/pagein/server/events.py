@@ -11,7 +11,7 @@ from pagein.server.http import parse_object
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE = re.compile(rb"\r\n|\n|\r")
-_BRACE_OR_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("?)|[{}]', re.DOTALL)
+_MARK = re.compile(rb'["{}]|\\.', re.DOTALL)
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 
@@ -65,21 +65,24 @@ class ArraySplitter:
     rest: bytearray = field(default_factory=bytearray)
     _scanned: int = 0
     _depth: int = 0
+    _is_in_string: bool = False
 
     def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
         """Yield the objects that the chunk ends."""
         self.rest += chunk
-        while match := _BRACE_OR_STRING.search(self.rest, self._scanned):
-            is_string = match[0][0] == ord('"')
-            if is_string and not match[1]:
-                return  # the string goes on
-            self._scanned = match.end()
-            self._depth += 0 if is_string else 1 if match[0] == b"{" else -1
-            if not is_string and self._depth == 0:
-                raw = bytes(self.rest[: self._scanned])
-                del self.rest[: self._scanned]
-                self._scanned = 0
-                yield StreamEvent(raw, parse_object(raw[raw.index(b"{") :]))
+        while match := _MARK.search(self.rest, self._scanned):
+            mark, self._scanned = match[0], match.end()
+            if mark == b'"':
+                self._is_in_string = not self._is_in_string
+            elif not self._is_in_string:
+                self._depth += {b"{": 1, b"}": -1}.get(mark, 0)
+                if mark == b"}" and self._depth == 0:
+                    raw = bytes(self.rest[: self._scanned])
+                    del self.rest[: self._scanned]
+                    self._scanned = 0
+                    yield StreamEvent(raw, parse_object(raw[raw.index(b"{") :]))
+        # A picture is one long string: what was scanned is not scanned again, but for a backslash that waits for its letter.
+        self._scanned = max(self._scanned, len(self.rest) - self.rest.endswith(b"\\"))
 
     def end(self) -> Iterator[StreamEvent]:
         """Yield what stands behind the last object."""

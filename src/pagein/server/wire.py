@@ -129,7 +129,11 @@ def add_piece(parts: list[Any], part: Any) -> None:
 
 
 def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and {"text"} <= part.keys() <= {"text", "thought", "thoughtSignature"}
+    return (
+        isinstance(part, dict)
+        and isinstance(part.get("text"), str)
+        and part.keys() <= {"text", "thought", "thoughtSignature"}
+    )
 
 
 def output_tokens(protocol: WireProtocol, body: Mapping[str, Any]) -> int:
