@@ -516,6 +516,13 @@ def test_the_user_s_own_pins_have_no_share_and_take_none_of_the_model_s():
         memory.view()
 
 
+def test_what_the_user_pinned_the_model_pins_no_second_time(memory):
+    handle = memory.pin("Knock twice.")
+    assert memory.call_tool("pin", {"text": "Knock twice."}) == f"Pinned as {handle}."
+    assert str(memory.to_messages()).count("Knock twice.") == 1
+    assert "error" in memory.call_tool("forget", {"id": handle})
+
+
 def test_the_share_holds_after_the_memory_was_opened_again(tmp_path):
     with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
         memory.record(TaskStep("Read the mail."))

@@ -5,7 +5,7 @@ import pytest
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
 from pagein.events.protocol import fingerprint
-from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall, Usage
+from pagein.events.steps import ActionStep, Image, Observation, Opaque, TaskStep, Text, ToolCall, Usage
 from pagein.memory.operations.record import NO_ACTION
 
 
@@ -247,3 +247,11 @@ def test_other_names_of_roles_are_read_and_written():
     assert [type(step) for step in memory.steps] == [TaskStep, ActionStep, TaskStep, ActionStep, TaskStep]
     with pytest.raises(ConfigurationError, match="roles maps"):
         AgentMemory.open(":memory:", budget=4_000, roles={"human": "person"})
+
+
+@pytest.mark.parametrize("body", ['{"name":"a\tb"}', '{"title":"\\u12"}', "no JSON"])
+def test_a_file_whose_body_is_no_json_is_recorded_and_has_no_name(tmp_path, body):
+    with AgentMemory.open(tmp_path / "run.db") as memory:
+        memory.record(TaskStep((Opaque("mine", "document", body), Text("Read it."))))
+    with AgentMemory.open(tmp_path / "run.db") as memory:
+        assert str(memory.expand("s0")) == "[document]\nRead it."

@@ -458,8 +458,12 @@ _FILE_NAME = re.compile(r'"(?:title|name|file_?[nN]ame|displayName)":("(?:[^"\\]
 def _file_label(part: Opaque) -> str:
     if part.kind not in FILE_KINDS:
         return ""
-    name = _FILE_NAME.search(part.body)
-    return f"[{part.kind} {json.loads(name[1]) if name else ''}".rstrip() + "]"
+    match = _FILE_NAME.search(part.body)
+    try:
+        name = json.loads(match[1]) if match else ""
+    except ValueError:  # the body is an application's own, and no JSON
+        name = ""
+    return f"[{part.kind} {name}".rstrip() + "]"
 
 
 # As JSON-safe values, and as messages

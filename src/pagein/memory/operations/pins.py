@@ -67,8 +67,14 @@ def pin(run: RunState, text: str) -> Flow[str]:
 
 
 def pin_for_model(run: RunState, text: str) -> Flow[str]:
-    """Keep a text that the model asked for, within the model's share of the budget. Raises ConfigurationError beyond it."""
-    pinned = replace(_pin_of(run, text), author="model")
+    """Keep a text that the model asked for, within the model's share of the budget. Raises ConfigurationError beyond it.
+
+    What the application pinned stays the application's.
+    """
+    own = _pin_of(run, text)
+    if (standing := _find_pin(run, own)) is not None:
+        return step_handle(standing)
+    pinned = replace(own, author="model")
     shown = ((entry.first, entry.item) for entry in run.current_view().entries)
     others = {at: item.text for at, item in shown if isinstance(item, Pin) and item.author}
     _check_share(run.usage.limit(), "tokens", run.fold.counter, pinned, others)
@@ -81,9 +87,13 @@ def _pin_of(run: RunState, text: str) -> Pin:
     return Pin("\n".join(entries_at(run, text)) or text)
 
 
+def _find_pin(run: RunState, pinned: Pin) -> int | None:
+    """Return the position of the same pin; None where there is none."""
+    return next((entry.first for entry in run.current_view().entries if entry.item == pinned), None)
+
+
 def _record_pin(run: RunState, pinned: Pin) -> Flow[str]:
-    standing = next((entry.first for entry in run.current_view().entries if entry.item == pinned), None)
-    if standing is not None:  # a program pins its rules each time it starts
+    if (standing := _find_pin(run, pinned)) is not None:  # a program pins its rules each time it starts
         return step_handle(standing)
     _check_fits(run, pinned)
     entries = yield from Append((pinned,), run.fold.head)
