@@ -2,6 +2,7 @@
 
 import pytest
 
+from pagein import AgentMemory
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
 from pagein.events.protocol import fingerprint
