@@ -390,3 +390,33 @@ def test_a_long_line_of_short_sentences_takes_no_time():
     started = time.perf_counter()
     assert len(list(split_sentences("1. a " * 12_000))) == 12_000
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fix the failing test number 1.",
+        "Summarise part 3 and keep it short.",
+        "Can you create a table with 5 columns?",
+        "Thanks! Now translate the second paragraph into German.",
+        "Please write a function that parses dates.",
+        "OK, update the README with the new version 2.1.",
+    ],
+)
+def test_an_order_to_do_something_once_is_no_statement(text):
+    assert find_statements(text, "user") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Add a docstring to every public function.", "rule"),
+        ("Run the tests before each commit.", "rule"),
+        ("Find me hotels under 150 EUR a night.", "limit"),
+        ("Change the deadline to 4 May.", "correction"),
+        ("Write in British English.", "rule"),
+        ("Never delete the files in build/.", "rule"),
+    ],
+)
+def test_an_order_that_lasts_is_one(text, kind):
+    assert [statement.kind for statement in find_statements(text, "user")] == [kind]

@@ -236,6 +236,21 @@ STANDS = re.compile(
     re.IGNORECASE,
 )
 """Words of a wish that holds from now on; a question without them asks for something once."""
+TASK = re.compile(
+    r"^(?:(?:ok(?:ay)?|now|then|next|so|and|also|great|thanks|thank you|good|please|pls|hi|hey|hello|alright|perfect|first|finally|could|can|would|will|you|i want you to|i need you to|i'd like you to|help me|try to|go ahead and|just|quickly)[,.!:]?\s+){0,6}"
+    r"(?:(?:fix|summari[sz]e|read|add|find|refactor|rename|draft|explain|compare|count|list|describe|analy[sz]e|extract|sort|run|install|convert|update|check|show|look (?:up|at|for|into)|search|continue with|go on with|plot|draw|calculate|compute|estimate|create|generate|build|implement|debug|test|review|investigate|delete|remove|open|download|fetch|parse|print|reformat|rewrite|rephrase|shorten|simplify|proofread|suggest|recommend|propose|outline|brainstorm|prepare|merge|split|set up|design|evaluate|verify|solve|move on to|give|tell|repeat|redo|undo|commit|deploy|clone|restart|finish|complete)\s+"
+    r"(?:the|a|an|this|that|these|those|it|them|me|us|my|our|some|all|any|another|one|two|three|four|five|ten|\d+|[\w./-]+\.\w{1,4}|line|page|part|section|chapter|step|question|task|item|image|figure|file|number|both|each|what|why|how|whether|if)\b"
+    r"|write (?:an?|the|some|two|three|four|five|ten|\d+)\b|search for\b|(?:rename|draft|plot|translate|calculate|compute|summari[sz]e|refactor|debug|brainstorm|investigate|proofread)\b(?!,))",
+    re.IGNORECASE,
+)
+"""An order to do something once: "Fix the failing test number 1"."""
+
+LASTS = re.compile(
+    r"\b(?:always|never|every|everything|everyone|everybody|each|any ?time|from now|in (?:the )?future|going forward|only|must|mustn't|unless|until|till|without|before|after|when(?:ever)?|if|no|not|nothing|nobody|instead|at least|at most|max(?:imum)?|minimum|limit|under|below|within|(?:by )?default|prefer|policy|rule|daily|weekly|monthly|twice|once an?|per|by|first|as well|rather|any ?more|any longer|still|now on|today|tonight|tomorrow|secret|private|confidential|\w+days?)\b|n't\b",
+    re.IGNORECASE,
+)
+"""Words with which an order may hold longer than once."""
+
 HYPOTHESIS = re.compile(
     r"^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
     re.IGNORECASE,

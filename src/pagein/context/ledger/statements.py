@@ -146,7 +146,9 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     is_question = "?" in masked[-4:]
     if is_question and not english.REQUEST.match(masked):
         return _read_wish(sentence, masked)
-    if english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked):
+    # An order to do something once holds no more when it is done; until then the user's newest words are in view.
+    is_task = english.TASK.match(masked) and not english.LASTS.search(masked)
+    if is_task or (english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked)):
         return None
     core = drop_opening(masked)
     core_values = tuple(find_values(core))  # a capital right behind "Please remember:" makes no name
