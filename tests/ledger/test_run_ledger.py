@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pagein import AgentMemory
 from pagein.context.ledger import run_ledger
 from pagein.context.ledger.items import TEXT_MAX_CHARS
 from pagein.context.ledger.run_ledger import MAX_LIKELY, RunLedger
@@ -529,3 +530,20 @@ def test_a_change_of_plans_changes_what_was_decided_and_no_rule():
     ledger.learn(2, "Never call Anna.", "user")
     ledger.learn(4, "Change of plans: Lisbon instead.", "user")
     assert [item.position for item in ledger.items.values()] == [2, 4]
+
+
+FILES = {
+    "openai": {"type": "file", "file": {"filename": "Never email the client.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}},
+    "openai-responses": {"type": "input_file", "filename": "Never email the client.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"},
+    "anthropic": {"type": "document", "title": "Never email the client.", "source": {"type": "text", "media_type": "text/plain", "data": "Never call Anna."}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_what_a_file_says_or_is_called_is_no_rule_of_the_user(form):
+    kind = "input_text" if form == "openai-responses" else "text"
+    parts = [FILES[form], {"type": kind, "text": "Never deploy on Fridays."}]
+    with AgentMemory.open(":memory:", format=form) as memory:
+        memory.record_messages([{"role": "user", "content": parts}])
+        assert [entry.text for entry in memory.ledger()] == ["Never deploy on Fridays."]
+        assert "client" in str(memory.expand("s0"))
