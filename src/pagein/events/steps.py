@@ -455,6 +455,13 @@ FILE_KINDS = frozenset({
 _FILE_NAME = re.compile(r'"(?:title|name|file_?[nN]ame|displayName)":("(?:[^"\\]|\\.){1,200}")')
 
 
+def own_text(content: Content | None) -> str:
+    """Return the text of the content without its files: their names and their words are not those of who sends them."""
+    return as_text(
+        tuple(part for part in as_parts(content) if not (isinstance(part, Opaque) and part.kind in FILE_KINDS))
+    )
+
+
 def _file_label(part: Opaque) -> str:
     if part.kind not in FILE_KINDS:
         return ""

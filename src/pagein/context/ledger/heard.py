@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pagein.events.entries import Observed
-from pagein.events.steps import FILE_KINDS, Content, Observation, Opaque, ToolCall, as_parts, as_text
+from pagein.events.steps import Observation, ToolCall, own_text
 
 if TYPE_CHECKING:
     from pagein.context.ledger.run_ledger import RunLedger
@@ -21,13 +21,6 @@ class HeardText:
     position: int
     text: str
     speaker: Speaker
-
-    @classmethod
-    def of(cls, position: int, content: Content | None, speaker: Speaker) -> HeardText:
-        """The text of a content without its files: the name and the words of a file are not the speaker's."""
-        parts = as_parts(content)
-        said = tuple(part for part in parts if not (isinstance(part, Opaque) and part.kind in FILE_KINDS))
-        return cls(position, as_text(said), speaker)
 
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
@@ -66,7 +59,7 @@ def restore_heard(recorded: Mapping[int, Any], position: int, *about: Any) -> He
     """Restore a text or a result from ``to_state``; ``recorded`` has the bodies of the entries at its positions."""
     body = recorded[position]
     if len(about) == 1:
-        return HeardText.of(position, body.content, *about)
+        return HeardText(position, own_text(body.content), *about)
     action, index = about
     call = recorded[action].tool_calls[index]
     if isinstance(body, Observed):
