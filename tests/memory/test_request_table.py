@@ -430,3 +430,18 @@ def test_a_row_that_met_another_writer_is_written_with_the_next_and_is_no_proble
         memory.record(TaskStep("Three."))
         memory.to_messages()
         assert [record.head for record in memory.requests()] == [1, 2, 3]
+
+
+def test_a_turn_of_another_task_takes_no_tokens_written_to_the_cache():
+    usage = {"input_tokens": 10, "output_tokens": 2, "cache_creation_input_tokens": 5}
+
+    async def ask():
+        async with AsyncAgentMemory.open(":memory:", format="anthropic") as memory:
+            await memory.record(TaskStep("One."))
+            await memory.to_messages()
+            answer = {"role": "assistant", "content": "Two."}
+            await asyncio.gather(memory.to_messages(), memory.record_messages([answer], whole=False, usage=usage))
+            await memory.to_messages()
+            return await memory.cost()
+
+    assert asyncio.run(ask()).provider.cache_written == 5

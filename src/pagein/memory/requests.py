@@ -82,11 +82,9 @@ def read_request_usage(usage: Any) -> RequestUsage:
     return RequestUsage(report.input_tokens, report.output_tokens, report.cached_tokens, cache_written(usage))
 
 
-def recorded_usage(usage: Usage | None, written: int) -> RequestUsage | None:
+def recorded_usage(usage: Usage, written: int) -> RequestUsage:
     """The usage that was recorded with the answer to a request, and the tokens ``written`` to the cache, which no step has."""
-    return (
-        None if usage is None else RequestUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, written)
-    )
+    return RequestUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,8 +208,10 @@ class RunRequests:
 
     def learn_recorded_usage(self) -> None:
         """Note the usage that was recorded since the last request."""
-        self._learn_usage(requests.recorded_usage(self._runtime.state.usage.reported, self.written))
-        self._runtime.state.usage.reported, self.written = None, 0
+        state = self._runtime.state.usage
+        if state.reported is not None:  # else another task's turn comes before the one that records it
+            self._learn_usage(requests.recorded_usage(state.reported, self.written))
+            state.reported, self.written = None, 0
 
     def note_written(self, usage: Any) -> None:
         """Note the tokens written to the cache of a usage that is about to be recorded."""
