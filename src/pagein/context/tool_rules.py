@@ -22,8 +22,9 @@ _STATE_COMMAND = re.compile(
     r"|squeue|docker\s+(?:compose\s+)?(?:ps|images)|kubectl(?:\s+-\S+(?:\s+[^-\s]\S*)?)*\s+(?:get|top)|helm\s+(?:list|status)|systemctl\s+status"
     r"|gh\s+(?:pr\s+(?:checks|status)|run\s+(?:list|view)))\b[^|;&<>\n]*"
 )
-_WAIT = re.compile(r"sleep\s+[\d.]+[smh]?\s*(?:;|&&)\s*")
 """Names of tools, and commands, whose newest result says all that an older one of the same call said."""
+
+_WAIT = re.compile(r"sleep\s+[\d.]+[smh]?\s*(?:;|&&)\s*")
 
 
 @dataclass(frozen=True, slots=True)
