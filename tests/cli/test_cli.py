@@ -12,22 +12,11 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.synthetic_run import opening, turns
-from pagein.cli import main
 from pagein.events.entries import Mark
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.host_memory import HostMemory
 
 MESSAGES = [*opening(), *(message for turn in turns(12) for message in turn.messages)]
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        code = main([str(each) for each in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
 
 
 @pytest.fixture

@@ -8,21 +8,10 @@ from subprocess import PIPE
 import pytest
 
 from pagein import ActionStep, AgentMemory, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall
-from pagein.cli import main
 from pagein.formats import FORMATS
 
 PICTURE = Image(b"\x89PNG\r\n\x1a\n" + bytes(400), "image/png")
 NAME = "a-session-whose-name-is-longer-than-a-narrow-terminal"
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        code = main([str(each) for each in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
 
 
 @pytest.fixture

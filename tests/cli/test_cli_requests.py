@@ -5,19 +5,8 @@ import json
 import pytest
 
 from pagein import AgentMemory
-from pagein.cli import main
 from pagein.cli.recall import parse_time
 from pagein.events.steps import ActionStep, TaskStep
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
