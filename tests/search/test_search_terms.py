@@ -110,3 +110,13 @@ def test_the_word_that_was_found_is_shown_as_it_was_asked():
 
 def test_letters_of_other_scripts_stay():
     assert list(terms("йод λόγος")) == ["йод", "λόγος"]
+
+
+@pytest.mark.parametrize(("text", "term"), [("第7埠頭はどこですか", "7"), ("제7장을 요약해", "7"), ("บทที่7", "7")])
+def test_a_digit_between_letters_without_spaces_is_looked_for(text, term):
+    assert term in query_terms(text, 64)
+    assert term in set(terms(text))
+
+
+def test_a_digit_of_a_word_is_looked_for_with_the_word_alone():
+    assert "2" not in query_terms("日本語のv2を使う", 64)

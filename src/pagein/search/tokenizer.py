@@ -107,13 +107,19 @@ class TermMatcher:
         return terms
 
 
+_LONE_DIGIT = re.compile(r"(?<![0-9A-Za-z])[0-9](?![0-9A-Za-z])")
+"""A digit between letters of scripts without spaces, as in "第7章", which is chapter 7."""
+
+
 def query_terms(text: str, limit: int) -> tuple[str, ...]:
     """The distinct terms of a query, at most ``limit``: names and numbers first, then words, in order.
 
     Stop words are left out unless there is nothing else. Of a long query only the beginning and the end are read.
     """
     distinct = tuple(dict.fromkeys(_terms_of_query(_head_and_tail(text))))
-    single = {stem(name.lower()) for name in _names_in(_head_and_tail(text)) if _is_telling_alone(name)}
+    names = _names_in(_head_and_tail(text))
+    single = {stem(name.lower()) for name in names if _is_telling_alone(name)}
+    single.update(digit for name in names if not name.isascii() for digit in _LONE_DIGIT.findall(name))
     telling = (
         term for term in distinct if term not in _STOP_TERMS and (len(term) > 1 or not term.isascii() or term in single)
     )
