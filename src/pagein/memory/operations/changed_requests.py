@@ -140,10 +140,11 @@ class _Comparison:
     def _is_open(self, path: _Path, place: int) -> bool:
         """True for a place that the list's next message may have: any, but behind a message of the host the next one alone.
 
-        A message of the host beside one that is left out stands in its place: somebody changed it.
+        A message of the host beside one that is left out stands in its place: somebody changed it. Of two with the same
+        words in a row either may be left out.
         """
-        is_host = path.place < 0 and path.before is not None
-        return place == path.at if is_host else place >= path.at
+        hashes, is_host = self.sent.hashes, path.place < 0 and path.before is not None
+        return place >= path.at and not (is_host and set(hashes[path.at : place]) - {*hashes[path.at - 1 : path.at]})
 
     def _with_words(self, path: _Path, items: tuple[Item, ...]) -> Iterator[_Path]:
         """Yield the ways to read a message as one of the request, or some joined ones, with words of the host's."""
