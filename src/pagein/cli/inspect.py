@@ -186,9 +186,8 @@ def _find_sent_request(db: str, session: str | None, tenant: str, number: int | 
             return data.render(name, number)
         except UnknownRequest:
             with _stores.open_stored_log(db, name, tenant) as record:
-                tuple(
-                    record.read(0, 1)
-                )  # raises for a store whose key is missing: it knows its requests, and tells none
+                # Raises for a store whose key is missing: it knows its requests, and tells none.
+                next(iter(record.read(0, 1)), None)
             if number is None:
                 return None
             raise
