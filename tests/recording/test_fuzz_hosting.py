@@ -29,6 +29,13 @@ def test_of_two_messages_with_the_same_words_either_may_be_left_out_beside_one_o
     assert report.failures == []
 
 
+@pytest.mark.parametrize("seed", [580096, 542800])
+def test_results_of_open_calls_are_new_though_an_earlier_step_has_the_same(seed):
+    report = fuzz_hosting(seed=seed, count=1)
+    assert set(report.played) == {"seeds"}
+    assert report.failures == []
+
+
 def test_the_fuzzer_sees_a_list_that_is_taken_for_new(monkeypatch):
     for module in (ingest, client_lists):
         monkeypatch.setattr(module, "fingerprint", lambda item: fingerprint(item)[:1] + b"another hash....")
