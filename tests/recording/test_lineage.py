@@ -350,3 +350,24 @@ def test_a_note_of_the_session_is_shown_on_the_branch_of_an_edit(tmp_path, reope
     assert request.problem == ""
     assert memory.erase("fs0").facts == 1
     assert "under the mat" not in str(memory.to_messages())
+
+
+@pytest.mark.parametrize(
+    ("form", "key", "role", "reasoning"),
+    [
+        ("gemini", "parts", "model", {"text": "Hm.", "thought": True}),
+        ("bedrock", "content", "assistant", {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}}),
+        ("anthropic", "content", "assistant", {"type": "thinking", "thinking": "Hm.", "signature": "s"}),
+    ],
+)
+def test_a_client_that_drops_reasoning_makes_no_edit_in_any_format(form, key, role, reasoning):
+    def says(role, *parts):
+        own = [{"type": "text", **part} if form == "anthropic" and "text" in part else part for part in parts]
+        return {"role": role, key: own}
+
+    start, words = says("user", {"text": "Hi."}), {"text": "Hello."}
+    with AgentMemory.open(":memory:", budget=1_000, format=form) as memory:
+        memory.record_messages([start, says(role, reasoning, words)])
+        result = memory.record_messages([start, says(role, words), says("user", {"text": "And?"})])
+        assert (result.branch, result.repairs) == (None, ())
+        assert len(memory.steps) == 3

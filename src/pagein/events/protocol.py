@@ -162,10 +162,10 @@ def with_observations(step: steps.ActionStep, answers: Mapping[int, steps.Observ
 RESULT_PREFIX, SYSTEM_PREFIX, USER_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX = b"r", b"y", b"u", b"a", b"s"
 """First byte of a fingerprint: a result, a system prompt, the user's words, the model's, a summary."""
 
-REASONING_KINDS = frozenset(
-    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
-    | {"thought"}
-)
+REASONING_KINDS = frozenset({
+    "thinking", "redacted_thinking", "thinking_blocks", "reasoning", "reasoning_content", "reasoning_details", "thought",
+    "reasoningContent",
+})  # fmt: skip
 """The kinds of opaque parts that hold a model's reasoning: clients hand it back in one turn, and drop it in another."""
 
 _HASH_BYTES = 16

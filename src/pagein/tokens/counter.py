@@ -32,7 +32,7 @@ from pagein.events import tool_call_encoding
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall, as_parts
 from pagein.tokens.bytes import ByteCounter
-from pagein.tokens.opaque import Countable, countable_parts, split_images
+from pagein.tokens.opaque import Countable, countable_json, countable_parts
 
 CACHE_MAX_CHARS = 500_000
 """The approximate size of a generation of the cache. Two generations are kept."""
@@ -202,7 +202,7 @@ def _id_tokens(call_id: str, counter: TokenCounter) -> int:
 def _extra_tokens(extra: Opaque | None, counter: TokenCounter) -> int:
     if extra is None or extra.kind == "cache_control" or extra.provider == "pagein":
         return 0
-    return _countable_tokens(split_images(extra.text or extra.body), counter)
+    return _countable_tokens(countable_json(extra.text or extra.body), counter)
 
 
 def _countable_tokens(countable: Countable, counter: TokenCounter) -> int:

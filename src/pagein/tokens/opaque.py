@@ -13,14 +13,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pagein.events.protocol import REASONING_KINDS
 from pagein.events.steps import Image, Opaque
 from pagein.tokens.media import Media, read_media
-
-REASONING_KINDS = frozenset({
-    "thinking", "redacted_thinking", "thinking_blocks", "reasoning", "reasoning_content", "reasoning_details", "thought",
-    "reasoningContent",
-})  # fmt: skip
-"""The kinds of parts with a model's reasoning. Its signature is not charged where its text can be read."""
 
 _SIGNATURE_KEYS = frozenset({
     "signature", "thoughtSignature", "thought_signature", "encrypted_content", "data", "redactedContent",
@@ -51,20 +46,20 @@ class Countable(NamedTuple):
 
 def countable_parts(part: Opaque) -> Countable:
     """Return what a part costs."""
-    if part.kind in REASONING_KINDS and part.text:
+    if part.kind in REASONING_KINDS and part.text:  # its signature is not charged where its text can be read
         return Countable((part.text, _without_signatures(part.body)))
-    rest = split_images(part.body)
+    rest = countable_json(part.body)
     return rest._replace(texts=(part.text, *rest.texts))
 
 
-def split_images(body: str) -> Countable:
-    """Return JSON text without the data of its images and files, and what these cost. Text that is no JSON stays as it is."""
+def countable_json(body: str) -> Countable:
+    """Return what JSON text costs: itself without the data of its images and files, and these. Text that is no JSON stays as it is."""
     # Each of an image's places names the word, as a type or as a media type.
     if "image" not in body and len(body) < MIN_FILE_CHARS:
         return Countable((body,))
     value = _parse_json(body)
     images, files = list[Image](), list[Media]()
-    rest = _take_images(value, images, files)
+    rest = _take_media(value, images, files)
     images += [PAGE_IMAGE] * sum(media.pages for media in files)
     is_changed = images or files
     return Countable((_to_json(rest) if is_changed else body,), tuple(images), sum(media.tokens for media in files))
@@ -96,18 +91,18 @@ def _without_keys(value: Any) -> Any:
             return value
 
 
-def _take_images(value: Any, images: list[Image], files: list[Media]) -> Any:
+def _take_media(value: Any, images: list[Image], files: list[Media]) -> Any:
     """Return the value without the data of images and files; add each of them to ``images`` or ``files``."""
     match value:
         case list():
-            return [_take_images(item, images, files) for item in value]
+            return [_take_media(item, images, files) for item in value]
         case dict():
             rest = dict(value)
             for holder, key in _image_places(rest):
                 images.append(_image_in(rest, holder, key))
             files += _take_files(rest)
             return {
-                key: item if key in _WRITTEN_KEYS else _take_images(item, images, files) for key, item in rest.items()
+                key: item if key in _WRITTEN_KEYS else _take_media(item, images, files) for key, item in rest.items()
             }
         case _:
             return value
