@@ -106,9 +106,8 @@ def _office_words(document: bytes) -> str:
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError, RuntimeError):
         return ""  # damaged, or encrypted
     words = {name: _TAGS.sub(b" ", part) for name, part in parts.items()}
-    if (
-        shared := parts.get(_SHARED_STRINGS)
-    ) is not None:  # a text stands there once, and in a sheet as often as it is shown
+    shared = parts.get(_SHARED_STRINGS)
+    if shared is not None:  # a text stands there once, and in a sheet as often as it is shown
         times = sum(part.count(b't="s"') for part in parts.values()) // max(1, shared.count(b"</si>"))
         words[_SHARED_STRINGS] *= min(max(1, times), 1 + MAX_WORDS_BYTES // len(words[_SHARED_STRINGS] or b" "))
     return b"\n".join(words.values()).decode("utf-8", "replace")

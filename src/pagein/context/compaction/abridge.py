@@ -157,16 +157,7 @@ def _shorten(value: Any, items: int, characters: int, outliers: dict[int, list[i
                 outliers[id(value)] = _outliers([dict(_leaves(item)) for item in value[:SCANNED_LINES]])
             notable = outliers[id(value)][: int(items * NOTABLE_SHARE)]
             shown = {*notable, *range(items - len(notable))}
-            stretches = _stretches(len(value), shown)
-            return [
-                part
-                for is_shown, numbers in stretches
-                for part in (
-                    map(inner, value[numbers[0] : numbers[-1] + 1])
-                    if is_shown
-                    else (f"... {_count(value[numbers[0] : numbers[-1] + 1]):,} items more",)
-                )
-            ]
+            return [inner(part) for part in _leave_out(value, shown, "items more")]
         case list():
             return list(map(inner, value))
         case dict() if len(value) > 2 * items + 1:
@@ -375,15 +366,13 @@ def _choose(total: int, header: int, notable: Sequence[int], count: int) -> set[
     }
 
 
-def _stretches(total: int, shown: set[int]) -> Iterator[tuple[bool, list[int]]]:
-    for is_shown, numbers in groupby(range(total), key=shown.__contains__):
-        yield is_shown, list(numbers)
-
-
 def _join(rows: Sequence[str], shown: set[int], unit: str) -> str:
     """Join the rows that are shown, with the number of those left out where they stood."""
-    parts: list[str] = []
-    for is_shown, numbers in _stretches(len(rows), shown):
-        stretch = rows[numbers[0] : numbers[-1] + 1]
-        parts += stretch if is_shown else (f"... {_count(stretch):,} {unit} left out",)
-    return "\n".join(parts)
+    return "\n".join(_leave_out(rows, shown, f"{unit} left out"))
+
+
+def _leave_out(parts: Sequence[Any], shown: set[int], words: str) -> Iterator[Any]:
+    """Yield the parts that are shown, and in the place of each stretch of others a line with their number and these words."""
+    for is_shown, numbers in groupby(range(len(parts)), key=shown.__contains__):
+        stretch = [parts[number] for number in numbers]
+        yield from stretch if is_shown else (f"... {_count(stretch):,} {words}",)

@@ -143,8 +143,11 @@ class _Comparison:
         A message of the host beside one that is left out stands in its place: somebody changed it. Of two with the same
         words in a row either may be left out.
         """
-        hashes, is_host = self.sent.hashes, path.place < 0 and path.before is not None
-        return place >= path.at and not (is_host and set(hashes[path.at : place]) - {*hashes[path.at - 1 : path.at]})
+        is_host = path.place < 0 and path.before is not None
+        if place == path.at or not is_host:
+            return place >= path.at
+        hashes = self.sent.hashes
+        return 0 < path.at < place and all(row == hashes[path.at - 1] for row in hashes[path.at : place])
 
     def _with_words(self, path: _Path, items: tuple[Item, ...]) -> Iterator[_Path]:
         """Yield the ways to read a message as one of the request, or some joined ones, with words of the host's."""
