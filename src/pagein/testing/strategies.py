@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
 from pagein.events import entries
 from pagein.events.steps import (
     ActionStep,
-    Content,
     FinalAnswerStep,
     Image,
     Observation,
     Opaque,
-    Part,
     PlanningStep,
-    Step,
     SummaryStep,
     SystemPromptStep,
     TaskStep,
@@ -116,173 +117,104 @@ ONE_OF_EACH: tuple[entries.Body, ...] = (
 )
 """Every kind of body, with every field set at least once."""
 
-_NUMBERS = st.integers(0, 2**40)
+
+def bodies() -> st.SearchStrategy[entries.Body]:
+    """Draw every kind of body; a list of them need not be a legal run."""
+    return _values(entries.Body)
 
 
-def texts(*, max_size: int = 40) -> st.SearchStrategy[str]:
-    """Draw any text of up to ``max_size`` characters, lone surrogates included, or one of the hazards."""
-    return st.text(st.characters(), max_size=max_size) | st.sampled_from(HAZARDS)
+def texts() -> st.SearchStrategy[str]:
+    """Draw any text of up to 40 characters, lone surrogates included, or one of the hazards."""
+    return st.text(st.characters(), max_size=40) | st.sampled_from(HAZARDS)
 
 
-def opaques() -> st.SearchStrategy[Opaque]:
-    """Draw opaque provider content with a JSON body."""
-    bodies = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3).map(json.dumps)
-    return st.builds(Opaque, provider=st.sampled_from(("openai", "anthropic")), kind=texts(), body=bodies, text=texts())
+def _values(kind: Any) -> st.SearchStrategy[Any]:
+    """Draw values of a type: of a dataclass by the types of its fields, of a tuple up to three elements."""
+    if kind in _OF_TYPE:
+        return _OF_TYPE[kind]()
+    parts = get_args(kind)
+    match get_origin(kind):
+        case origin if origin is Literal:
+            return st.sampled_from(parts)
+        case origin if origin in (Union, UnionType):
+            return st.one_of(*map(_values, parts))
+        case origin if origin is tuple and parts[-1] is Ellipsis:
+            return st.lists(_values(parts[0]), max_size=3).map(tuple)
+        case origin if origin is tuple:
+            return st.tuples(*map(_values, parts))
+        case _:
+            return _objects(kind)
 
 
-def _extras() -> st.SearchStrategy[Opaque | None]:
-    return st.none() | opaques()
+def _objects(kind: type[Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Draw objects of a dataclass: each field as ``given``, or by its type."""
+    types = get_type_hints(kind)
+    names = (field.name for field in fields(kind) if field.name not in given)
+    return st.builds(kind, **given, **{name: _values(types[name]) for name in names})
 
 
-def images() -> st.SearchStrategy[Image]:
+def _opaques() -> st.SearchStrategy[Opaque]:
+    written = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3).map(json.dumps)
+    return _objects(Opaque, provider=st.sampled_from(("openai", "anthropic")), body=written)
+
+
+def _images() -> st.SearchStrategy[Image]:
     """Draw images by their bytes, small and large, and by URL."""
     data = st.binary(min_size=1, max_size=2_000) | st.binary(min_size=1, max_size=64).map(lambda seed: seed * 300)
     media = st.sampled_from(("image/png", "image/jpeg", ""))
-    return st.builds(Image, data=data, media_type=media, extra=_extras()) | st.builds(
-        Image,
-        url=st.text(min_size=1, max_size=20).map("https://example.com/".__add__),
-        detail=st.sampled_from(("", "low")),
-    )
+    urls = st.text(min_size=1, max_size=20).map("https://example.com/".__add__)
+    return _objects(Image, data=data, media_type=media, url=st.just("")) | _objects(Image, data=st.just(b""), url=urls)
 
 
-def parts() -> st.SearchStrategy[Part]:
-    """Draw text, images and opaque parts."""
-    return st.builds(Text, text=texts(), extra=_extras()) | images() | opaques()
-
-
-def contents() -> st.SearchStrategy[Content]:
-    """Draw plain text, or up to three parts."""
-    return texts() | st.lists(parts(), max_size=3).map(tuple)
-
-
-def tool_calls() -> st.SearchStrategy[ToolCall]:
+def _tool_calls() -> st.SearchStrategy[ToolCall]:
     """Draw calls with arguments that are JSON or not."""
     arguments = st.sampled_from(("", "{}", '{"path": "a.py"}', '{"path": "a', "[1,", "\ud83d")) | texts()
-    return st.builds(
-        ToolCall, id=texts(max_size=8), name=texts(max_size=8), arguments=arguments, at=st.none() | st.integers(0, 9),
-        extra=_extras(),
-    )  # fmt: skip
-
-
-def observations() -> st.SearchStrategy[Observation]:
-    """Draw results of every status."""
-    return st.builds(
-        Observation, call_id=texts(max_size=8), content=contents(), status=st.sampled_from(("ok", "error", "unknown")),
-        index=st.none() | st.integers(0, 9), extra=_extras(),
-    )  # fmt: skip
+    return _objects(ToolCall, arguments=arguments)
 
 
 @st.composite
-def actions(draw: st.DrawFn) -> ActionStep:
+def _actions(draw: st.DrawFn) -> ActionStep:
     """Draw actions with none, some or all of their calls answered."""
-    calls = draw(st.lists(tool_calls(), max_size=4).map(tuple))
-    observations_drawn = draw(st.lists(st.none() | observations(), max_size=len(calls)).map(tuple))
-    usage = st.none() | st.builds(Usage, input_tokens=_NUMBERS, output_tokens=_NUMBERS, cached_tokens=_NUMBERS)
-    return ActionStep(
-        draw(st.none() | contents()), calls, observations_drawn, draw(texts(max_size=8)), draw(usage), draw(_extras())
-    )
+    calls = draw(_values(tuple[ToolCall, ...]))
+    observations = draw(st.lists(_values(Observation | None), max_size=len(calls)).map(tuple))
+    step: ActionStep = draw(_objects(ActionStep, tool_calls=st.just(calls), observations=st.just(observations)))
+    return step
 
 
-def steps() -> st.SearchStrategy[Step]:
-    """Draw single steps of every kind; a list of them need not be a legal run."""
-    return st.one_of(
-        actions(),
-        *(
-            st.builds(kind, content=contents(), extra=_extras())
-            for kind in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)
-        ),
-        st.builds(SummaryStep, content=texts(), author=texts(max_size=8)),
-    )
-
-
-def compactions() -> st.SearchStrategy[entries.Compaction]:
-    """Draw compactions with summaries and stubs."""
-    stubs = st.builds(
-        entries.Stub, slot=st.sampled_from(("content", "thinking", "arguments", "observation")), index=st.integers(0, 9),
-        text=texts(), tier=st.sampled_from(("clip", "mask", "reasoning", "summary", "dropped", "floor")),
-    )  # fmt: skip
-    replacements = st.builds(
-        entries.Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
-        summary=st.none() | texts(), author=texts(max_size=8), record=texts(),
-    )  # fmt: skip
-    survivals = st.builds(
-        entries.RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
-    )
-    return st.builds(
-        entries.Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
-        reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS, fidelity=st.lists(survivals, max_size=2).map(tuple),
-    )  # fmt: skip
-
-
-def bodies() -> st.SearchStrategy[entries.Body]:
-    """Draw every kind of body."""
-    return st.one_of(
-        steps(),
-        st.builds(
-            entries.Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()
-        ),
-        compactions(),
-        st.builds(entries.Pin, text=texts()),
-        st.builds(entries.Unpin, position=_NUMBERS),
-        st.builds(entries.Mark, position=_NUMBERS, importance=st.sampled_from(("high", "normal", "low"))),
-        st.builds(entries.Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
-        st.builds(entries.Undo, position=_NUMBERS),
-        *facts(),
-    )
-
-
-def facts() -> tuple[st.SearchStrategy[entries.Body], ...]:
-    """Return a strategy for each entry about facts, and for Erased."""
-    times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
-    sources = st.lists(st.builds(entries.Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2).map(
-        tuple
-    )
-    positions = st.lists(_NUMBERS, max_size=2).map(tuple)
-    return (
-        st.builds(
-            entries.FactStated, content=texts(), category=texts(max_size=8), confidence=shares, owner=texts(max_size=8),
-            scope=st.sampled_from(("task", "session", "project", "user", "tenant")), valid_from=times,
-            valid_until=times, sources=sources, supersedes=positions, disputes=positions, author=texts(max_size=8),
-            reason=texts(max_size=8),
-        ),
-        st.builds(entries.FactRemoved, fact=_NUMBERS, reason=texts(), author=texts(max_size=8)),
-        st.builds(entries.FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
-        st.builds(entries.FactsUsed, facts=positions),
-        st.builds(entries.FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
-        st.builds(entries.FactsShown, text=texts()),
-        st.builds(
-            entries.Erased, spans=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple), reason=texts(), gone=_NUMBERS
-        ),
-    )  # fmt: skip
+_OF_TYPE: Mapping[Any, Callable[[], st.SearchStrategy[Any]]] = {
+    str: texts,
+    int: lambda: st.integers(0, 2**40),
+    float: lambda: st.floats(0, 4e9),
+    bool: st.booleans,
+    NoneType: st.none,
+    Opaque: _opaques,
+    Image: _images,
+    ToolCall: _tool_calls,
+    ActionStep: _actions,
+    entries.Checkpoint: lambda: _objects(entries.Checkpoint, state=st.sampled_from(("{}", '{"done": ["a"]}'))),
+}
+"""The strategies of the types that are not drawn by their fields alone."""
 
 
 def bodies_with_text_everywhere(text: str) -> list[entries.Body]:
-    """Return bodies with the text in every field that takes one."""
+    """Return a body of each kind that takes a text, with it in every field that does, and content also as parts."""
+    kinds = (kind for kind in get_args(entries.Body) if _filled(kind, "a") != _filled(kind, "b"))
     extra = Opaque(text, text, text, text)
-    image = Image(b"\1", text, "", text, extra)
-    observation = Observation(text, text, "ok", None, extra)
-    return [
-        *(step(text, extra) for step in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)),
-        TaskStep((Text(text, extra), extra, image, Image(url=text))),
-        ActionStep(text, (ToolCall(text, text, text, None, extra),), (observation,), text, None, extra),
-        entries.Observed(0, 0, Observation(text, (Text(text),))),
-        SummaryStep(text, text),
-        entries.Compaction(
-            (entries.Replacement(0, 1, (entries.Stub("content", 0, text, "clip"),), text, text, text),),
-            text,
-            text,
-            2,
-            1,
-            (entries.RetentionScore(text, 1, 1, 1),),
-        ),
-        entries.Pin(text),
-        entries.Checkpoint(text, text),
-        entries.FactStated(
-            text, text, 0.5, "user", text, None, None, (entries.Source(text, text),), (), (), text, text
-        ),
-        entries.FactRemoved(0, text, text),
-        entries.FactConfirmed(0, None, (entries.Source(text, text),), text, text),
-        entries.Erased((), text),
-        entries.FactsExtracted(text, 0, text),
-        entries.FactsShown(text),
-    ]
+    parts = (Text(text, extra), extra, Image(b"\1", text, "", text, extra), Image(url=text))
+    return [*(_filled(kind, text) for kind in kinds), TaskStep(parts), ActionStep(parts)]
+
+
+def _filled(kind: Any, text: str) -> Any:
+    """Return a value of a type, with the text wherever it takes one; a tuple has one element."""
+    parts = get_args(kind)
+    if kind is str or str in parts:
+        return text
+    if parts and get_origin(kind) is tuple:
+        return tuple(_filled(part, text) for part in parts if part is not Ellipsis)
+    if parts:
+        return parts[0] if get_origin(kind) is Literal else _filled(parts[0], text)
+    if kind in (int, float, bool):
+        return kind()
+    types = get_type_hints(kind)
+    values = {field.name: _filled(types[field.name], text) for field in fields(kind)}
+    return kind(**values | ({"last": 1} if kind is entries.Replacement else {}))  # it replaces an entry at least
