@@ -146,11 +146,11 @@ def _values(kind: Any) -> st.SearchStrategy[Any]:
             return _objects(kind)
 
 
-def _objects(kind: type[Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Draw objects of a dataclass: each field as ``given``, or by its type."""
+def _objects(kind: type[Any], **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Draw objects of a dataclass: each field as ``own`` says, or by its type."""
     types = get_type_hints(kind)
-    names = (field.name for field in fields(kind) if field.name not in given)
-    return st.builds(kind, **given, **{name: _values(types[name]) for name in names})
+    names = (field.name for field in fields(kind) if field.name not in own)
+    return st.builds(kind, **own, **{name: _values(types[name]) for name in names})
 
 
 def _opaques() -> st.SearchStrategy[Opaque]:
@@ -198,23 +198,23 @@ _OF_TYPE: Mapping[Any, Callable[[], st.SearchStrategy[Any]]] = {
 
 def bodies_with_text_everywhere(text: str) -> list[entries.Body]:
     """Return a body of each kind that takes a text, with it in every field that does, and content also as parts."""
-    kinds = (kind for kind in get_args(entries.Body) if _filled(kind, "a") != _filled(kind, "b"))
+    kinds = (kind for kind in get_args(entries.Body) if _fill(kind, "a") != _fill(kind, "b"))
     extra = Opaque(text, text, text, text)
     parts = (Text(text, extra), extra, Image(b"\1", text, "", text, extra), Image(url=text))
-    return [*(_filled(kind, text) for kind in kinds), TaskStep(parts), ActionStep(parts)]
+    return [*(_fill(kind, text) for kind in kinds), TaskStep(parts), ActionStep(parts)]
 
 
-def _filled(kind: Any, text: str) -> Any:
+def _fill(kind: Any, text: str) -> Any:
     """Return a value of a type, with the text wherever it takes one; a tuple has one element."""
     parts = get_args(kind)
     if kind is str or str in parts:
         return text
     if parts and get_origin(kind) is tuple:
-        return tuple(_filled(part, text) for part in parts if part is not Ellipsis)
+        return tuple(_fill(part, text) for part in parts if part is not Ellipsis)
     if parts:
-        return parts[0] if get_origin(kind) is Literal else _filled(parts[0], text)
+        return parts[0] if get_origin(kind) is Literal else _fill(parts[0], text)
     if kind in (int, float, bool):
         return kind()
     types = get_type_hints(kind)
-    values = {field.name: _filled(types[field.name], text) for field in fields(kind)}
+    values = {field.name: _fill(types[field.name], text) for field in fields(kind)}
     return kind(**values | ({"last": 1} if kind is entries.Replacement else {}))  # it replaces an entry at least
