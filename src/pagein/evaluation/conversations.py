@@ -8,12 +8,14 @@ import json
 import random
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pagein.errors import ConfigurationError, FormatError
+
+T = TypeVar("T")
 
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
@@ -81,11 +83,7 @@ KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversar
 
 def read_locomo(path: Path) -> tuple[Conversation, ...]:
     """The conversations of a LoCoMo file. Raises FormatError for a file that is none, ConfigurationError."""
-    result = _read_json(path)
-    try:
-        return tuple(_conversation(index, row) for index, row in enumerate(result))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)) from error
+    return _parse(path, "LoCoMo file", lambda rows: tuple(_conversation(at, row) for at, row in enumerate(rows)))
 
 
 def is_locomo(path: Path) -> bool:
@@ -96,20 +94,16 @@ def is_locomo(path: Path) -> bool:
 
 def read_longmemeval(path: Path) -> tuple[Chat, ...]:
     """The questions of a LongMemEval file, in their order. Raises FormatError, ConfigurationError."""
-    result = _read_json(path)
-    try:
-        return tuple(_chat(row) for row in result)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)) from error
+    return _parse(path, "LongMemEval file", lambda rows: tuple(map(_chat, rows)))
 
 
 def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
     """The distractor sessions of a pool file, by id. Raises FormatError, ConfigurationError."""
-    result = _read_json(path)
-    try:
-        return {name: _turns(name, session["turns"], session.get("date", "")) for name, session in result.items()}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)) from error
+
+    def parse(sessions: Any) -> dict[str, tuple[Turn, ...]]:
+        return {name: _turns(name, session["turns"], session.get("date", "")) for name, session in sessions.items()}
+
+    return _parse(path, "pool of sessions", parse)
 
 
 def haystack_of(chat: Chat, pool: Mapping[str, tuple[Turn, ...]], size: int | None) -> dict[str, tuple[Turn, ...]]:
@@ -121,6 +115,14 @@ def haystack_of(chat: Chat, pool: Mapping[str, tuple[Turn, ...]], size: int | No
     count = len(rest) if size is None else max(0, min(size - len(chat.sessions), len(rest)))
     drawn = random.Random("lme-v1:" + chat.question.id).sample(rest, count)  # noqa: S311 - a draw, no secret
     return {**chat.sessions, **{name: pool[name] for name in drawn}}
+
+
+def _parse(path: Path, kind: str, parse: Callable[[Any], T]) -> T:
+    content = _read_json(path)
+    try:
+        return parse(content)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(f"this is no {kind}: {type(error).__name__} {error}", path=str(path)) from error
 
 
 def _read_json(path: Path) -> Any:
@@ -147,18 +149,9 @@ def _conversation(index: int, row: Mapping[str, Any]) -> Conversation:
 
 
 def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
-    caption = turn.get("blip_caption")
-    shared = f" and shared {caption}." if caption else ""
-    text = f'({date}) {turn["speaker"]} said, "{turn["text"]}"{shared}'
-    return Turn(
-        str(turn["dia_id"]),
-        session,
-        "user",
-        text,
-        seconds(date) or 0.0,
-        speaker=str(turn["speaker"]),
-        words=str(turn["text"]),
-    )
+    id, speaker, words, caption = turn["dia_id"], str(turn["speaker"]), str(turn["text"]), turn.get("blip_caption")
+    text = f'({date}) {speaker} said, "{words}"' + (f" and shared {caption}." if caption else "")
+    return Turn(str(id), session, "user", text, seconds(date) or 0.0, speaker=speaker, words=words)
 
 
 def _locomo_question(place: int, asked: Mapping[str, Any]) -> Question:
@@ -177,14 +170,8 @@ def _chat(row: Mapping[str, Any]) -> Chat:
     own = frozenset(map(str, row["answer_session_ids"]))
     sessions = {name: turns for name, turns in every.items() if name in own}
     evidence = frozenset(turn.id for turns in sessions.values() for turn in turns if turn.is_evidence)
-    question = Question(
-        str(row["question_id"]),
-        str(row["question"]),
-        str(row["question_type"]),
-        evidence,
-        seconds(str(row.get("question_date", ""))),
-    )
-    return Chat(question, sessions, every)
+    id, text, kind = (str(row[key]) for key in ("question_id", "question", "question_type"))
+    return Chat(Question(id, text, kind, evidence, seconds(str(row.get("question_date", "")))), sessions, every)
 
 
 def _turns(name: str, turns: Any, date: str) -> tuple[Turn, ...]:

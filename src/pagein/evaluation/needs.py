@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from pagein.events.identifiers import argument_text, identifiers, words
@@ -82,17 +83,15 @@ class History:
     """The identifiers of each text."""
     lines: set[str] = field(default_factory=set)
     company: dict[str, set[frozenset[str]]] = field(default_factory=dict)
-    _identifiers: dict[str, frozenset[str]] = field(default_factory=dict)
-    _other_words: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def add(self, reading: MessageText) -> None:
         """Add one message."""
         self.texts.append(reading.text)
-        self.names.append(frozenset[str]().union(*map(self.identifiers_of, reading.lines)))
+        self.names.append(frozenset[str]().union(*map(_identifiers_of, reading.lines)))
         for line in reading.lines - self.lines:
             self.lines.add(line)
-            for name in self.identifiers_of(line):
-                self.company.setdefault(name, set()).add(self.words_beside(line, name))
+            for name in _identifiers_of(line):
+                self.company.setdefault(name, set()).add(_words_beside(line, name))
 
     def needs(self, reading: MessageText) -> Needs:
         """The needs of a message's tool calls."""
@@ -115,19 +114,15 @@ class History:
             frozenset(line for line in needs.lines if not any(line in text for text in window)),
         )
 
-    def identifiers_of(self, line: str) -> frozenset[str]:
-        """The identifiers of a line."""
-        names = self._identifiers.get(line)
-        if names is None:
-            names = self._identifiers[line] = frozenset(identifiers(line))
-        return names
 
-    def words_beside(self, line: str, name: str) -> frozenset[str]:
-        """The words of a line that are not words of the identifier."""
-        others = self._other_words.get((line, name))
-        if others is None:
-            others = self._other_words[line, name] = frozenset(words(line.replace(name, " ")))
-        return others
+@lru_cache(maxsize=100_000)
+def _identifiers_of(line: str) -> frozenset[str]:
+    return frozenset(identifiers(line))
+
+
+@lru_cache(maxsize=100_000)
+def _words_beside(line: str, name: str) -> frozenset[str]:
+    return frozenset(words(line.replace(name, " ")))
 
 
 def find_faults(needs: Needs, request: Sequence[MessageText], history: History) -> Faults:
@@ -146,11 +141,11 @@ def find_faults(needs: Needs, request: Sequence[MessageText], history: History) 
 def _is_grounded(reading: MessageText, name: str, history: History) -> bool:
     lines = [line for line in reading.lines if name in line]
     # A line of the run grounds all its identifiers. This decides most cases without comparing words.
-    if any(line in history.lines and name in history.identifiers_of(line) for line in lines):
+    if any(line in history.lines and name in _identifiers_of(line) for line in lines):
         return True
     company = history.company[name]
     for line in lines:
-        words_here = history.words_beside(line, name)
+        words_here = _words_beside(line, name)
         if any(len(words_here & words_there) >= min(GROUNDING_WORDS, len(words_there)) for words_there in company):
             return True
     return False

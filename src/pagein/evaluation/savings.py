@@ -81,24 +81,19 @@ def bench_savings(
 def _measure_run(run: Run, number: int, counter: TokenCounter, policy: str, limit: int | None) -> Iterator[RunSavings]:
     scale = Scale(counter, format_named("openai"))
     messages = scale.measure_request(run.wire)
-    ends = [_end_of_calls(messages, calls) for calls in CALLS]
+    calls_at = {_end_of_calls(messages, calls): calls for calls in CALLS}
     budget = limit or _scaled_limit(messages)
     with AgentMemory.open(
         ":memory:", budget=budget, policy=policy_named(policy), counter=counter, clock=replay_clock()
     ) as memory:
         strategy, delivered = PageinStrategy(memory), 0
-        for at, message in enumerate(messages[: ends[-1] + 1]):
-            is_end = at in ends
-            if (message.role == "assistant" and at) or is_end:
+        for at in range(1, max(calls_at) + 1):
+            calls = calls_at.get(at)
+            if calls or messages[at].role == "assistant":
                 strategy.take(run.wire[delivered:at])
                 request, delivered = scale.measure_request(strategy.request()), at
-                if is_end:
-                    calls = CALLS[ends.index(at)]
+                if calls:
                     yield RunSavings(calls, request_tokens(messages[:at]), request_tokens(request), budget, number)
-        if ends[-1] == len(messages):
-            strategy.take(run.wire[delivered:])
-            request = scale.measure_request(strategy.request())
-            yield RunSavings(CALLS[-1], request_tokens(messages), request_tokens(request), budget, number)
 
 
 def bench_missing_needs(

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from pagein.evaluation.conversations import (
@@ -122,13 +123,10 @@ def talks_of_chats(
     for chat in chats:
         if not chat.question.evidence or chat.question.id.endswith("_abs"):
             continue
-        sessions = haystack_of(chat, pool, None) if pool else dict(chat.haystack)
-        order = list(sessions.items())
-        chosen: dict[str, tuple[Turn, ...]] = dict(chat.sessions)
+        chosen = dict(chat.sessions)
         left = tokens - sum(_session_tokens(turns, counter) for turns in chosen.values())
-        for name, turns in order:
-            cost = _session_tokens(turns, counter) if name not in chosen else 0
-            if name not in chosen and cost <= left:
+        for name, turns in (haystack_of(chat, pool, None) if pool else chat.haystack).items():
+            if name not in chosen and (cost := _session_tokens(turns, counter)) <= left:
                 chosen[name] = turns
                 left -= cost
             if left < tokens // 50:
@@ -210,8 +208,8 @@ def play_talk(talk: Talk, budget: int, counter: TokenCounter, options: Mapping[s
     Each question is asked of a copy of the run as it is at its end. Raises what the memory raises.
     """
     with TemporaryDirectory() as folder:
-        path, copy, clock = Path(folder) / "talk.db", Path(folder) / "asked.db", _Clock()
-        settings = {"budget": budget, "counter": counter, "clock": clock, "synchronous": "off", **options}
+        path, copy, clock = Path(folder) / "talk.db", Path(folder) / "asked.db", SimpleNamespace(now=0.0)
+        settings = {"budget": budget, "counter": counter, "clock": lambda: clock.now, "synchronous": "off", **options}
         with AgentMemory.open(str(path), **settings) as memory:
             for message, at in zip(talk.messages, talk.times, strict=True):
                 clock.now = at
@@ -240,16 +238,6 @@ def _copy_database(path: Path, copy: Path) -> None:
 def request_text(request: Iterable[Mapping[str, Any]], question: str) -> str:
     """The text of a request without the question itself."""
     return "\n".join(str(message.get("content", "")) for message in request if message.get("content") != question)
-
-
-class _Clock:
-    """A clock that stands where it was set."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[Answer]:
