@@ -154,14 +154,8 @@ def _tasks_in(quoted: QuotedText) -> Iterator[TaskItem]:
     for box in _CHECKBOX.finditer(text[:100_000]):
         words = one_line(box["text"], 300)
         match = _TASK_ID.match(words)
-        status: TaskStatus = "done" if box["mark"] in "xX" else "open"
-        yield TaskItem(
-            words[match.end() :] if match else words,
-            "",
-            (quoted.handle,),
-            id=match["id"] if match else "",
-            status=status,
-        )
+        id, text = (match["id"], words[match.end() :]) if match else ("", words)
+        yield TaskItem(text, handles=(quoted.handle,), id=id, status="done" if box["mark"] in "xX" else "open")
 
 
 def _tasks_in_arguments(quoted: QuotedText) -> Iterator[TaskItem]:

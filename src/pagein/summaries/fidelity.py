@@ -147,17 +147,7 @@ def _words(text: str) -> list[str]:
 
 def _contains_name(name: str, text: str) -> bool:
     """True if the text contains the name as a whole, not as a part of a longer one."""
-    start = text.find(name)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(name) : start + len(name) + 1]
-        if not (_is_word_character(before) or _is_word_character(after)):
-            return True
-        start = text.find(name, start + 1)
-    return False
-
-
-def _is_word_character(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _is_reachable(handle: str, handles: Sequence[Handle]) -> bool:
@@ -168,6 +158,12 @@ def _is_reachable(handle: str, handles: Sequence[Handle]) -> bool:
         and handle_range.observation in (None, target.observation)
         for handle_range in handles
     )
+
+
+_SECTIONS: dict[KeyItemKind, SectionName] = {
+    "constraint": "constraints", "error": "errors", "decision": "decisions",
+}  # fmt: skip
+"""The sections of what is copied as it was said; names go to the artifacts, with their lines."""
 
 
 def repair_summary(summary: Summary, span: Span, report: Fidelity, tokens: int, *, counter: TokenCounter) -> Summary:
@@ -181,7 +177,8 @@ def repair_summary(summary: Summary, span: Span, report: Fidelity, tokens: int, 
     for kind in KINDS:
         missing = [key_item for key_item in report.missing if key_item.kind == kind]
         for key_item in reversed(missing):
-            section, item = _copy_item(key_item)
+            section = _SECTIONS.get(kind, "artifacts")
+            item = SummaryItem(key_item.text, "" if kind in _SECTIONS else context_line(key_item), (key_item.handle,))
             cost = counter.text(render_item(item)) + 2
             if kind != "constraint" and cost > tokens:
                 omitted[kind] = omitted.get(kind, 0) + 1
@@ -193,18 +190,6 @@ def repair_summary(summary: Summary, span: Span, report: Fidelity, tokens: int, 
     # The copies are the older side: the summary's own text on the same thing wins.
     repaired = merge_summaries(Summary(**copies), summary)  # type: ignore[arg-type]  # no copy is a task
     return replace(repaired, not_covered=(*repaired.not_covered, *notes)) if notes else repaired
-
-
-def _copy_item(item: KeyItem) -> tuple[SectionName, SummaryItem]:
-    match item.kind:
-        case "constraint":
-            return "constraints", SummaryItem(item.text, handles=(item.handle,))
-        case "error":
-            return "errors", SummaryItem(item.text, handles=(item.handle,))
-        case "decision":
-            return "decisions", SummaryItem(item.text, handles=(item.handle,))
-        case _:
-            return "artifacts", SummaryItem(item.text, context_line(item), (item.handle,))
 
 
 def check_fidelity(report: Fidelity, tokens: int, threshold: float = MIN_SCORE) -> None:

@@ -6,13 +6,13 @@ is associative and idempotent: an item's place is that of its first occurrence, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
 from pagein.summaries.sanitize import normalize_text, one_line
-from pagein.summaries.summary import EXTRACTIVE, Summary, SummaryItem, TaskItem
+from pagein.summaries.summary import EXTRACTIVE, SECTIONS, SectionName, Summary, SummaryItem, TaskItem
 
 MAX_HANDLES_PER_ITEM = 8
 """Handles that an item keeps, newest last."""
@@ -25,21 +25,10 @@ def merge_summaries(older: Summary, newer: Summary) -> Summary:
 
     A task that the newer summary lists as done is done. Only the newest next steps are kept.
     """
-    return Summary(
-        objective=newer.objective or older.objective,
-        state=newer.state or older.state,
-        constraints=_merge_items(older.constraints, newer.constraints, key=text_key, choose=_prefer_first),
-        tasks=_merge_items(_close_tasks(older.tasks, newer), newer.tasks, key=task_key, choose=_prefer_newer),
-        dead_ends=_merge_items(older.dead_ends, newer.dead_ends, key=text_key, choose=_prefer_newer),
-        artifacts=_merge_items(older.artifacts, newer.artifacts, key=exact_key, choose=_prefer_newer),
-        errors=_merge_items(older.errors, newer.errors, key=exact_key, choose=_prefer_newer),
-        decisions=_merge_items(older.decisions, newer.decisions, key=text_key, choose=_prefer_newer),
-        questions=_merge_items(older.questions, newer.questions, key=text_key, choose=_prefer_newer),
-        done=_merge_items(older.done, newer.done, key=text_key, choose=_prefer_newer),
-        next_steps=_deduplicate(newer.next_steps) or _deduplicate(older.next_steps),
-        hints=_merge_items(older.hints, newer.hints, key=text_key, choose=_prefer_newer),
-        not_covered=_merge_items(older.not_covered, newer.not_covered, key=text_key, choose=_prefer_newer),
-    )
+    older = replace(older, tasks=_close_tasks(older.tasks, newer))
+    merged = {name: _merge_items(name, (*older.items_in(name), *newer.items_in(name))) for name in SECTIONS}
+    merged["next_steps"] = _merge_items("next_steps", newer.next_steps) or _merge_items("next_steps", older.next_steps)
+    return Summary(newer.objective or older.objective, newer.state or older.state, **merged)
 
 
 def merge_all(summaries: Iterable[Summary]) -> Summary:
@@ -47,39 +36,23 @@ def merge_all(summaries: Iterable[Summary]) -> Summary:
     return reduce(merge_summaries, summaries, Summary())
 
 
-def exact_key(item: SummaryItem) -> str:
-    """Key of an identifier or error: its exact text."""
-    return one_line(item.text)
-
-
-def text_key(item: SummaryItem) -> str:
-    """Key of other items: their normalized text."""
+def _key(section: SectionName, item: SummaryItem) -> str:
+    """What tells an item from others: the exact text of a name or an error, a task's id, else the normalized text."""
+    if section in ("artifacts", "errors"):
+        return one_line(item.text)
+    if isinstance(item, TaskItem) and item.id.strip():
+        return f"#{one_line(item.id)}"
     return normalize_text(item.text)
 
 
-def task_key(task: TaskItem) -> str:
-    """Key of a task: its exact id, or its normalized text without one."""
-    return f"#{one_line(task.id)}" if task.id.strip() else text_key(task)
-
-
-def _merge_items(
-    older: tuple[ItemT, ...],
-    newer: tuple[ItemT, ...],
-    *,
-    key: Callable[[ItemT], str],
-    choose: Callable[[ItemT, ItemT], ItemT],
-) -> tuple[ItemT, ...]:
+def _merge_items(section: SectionName, items: Iterable[ItemT]) -> tuple[ItemT, ...]:
+    choose = _prefer_first if section == "constraints" else _prefer_newer
     table: dict[str, ItemT] = {}
-    for item in (*older, *newer):
-        item_key = key(item)
-        if item_key:
-            older_item = table.get(item_key)
-            table[item_key] = _trim_handles(item) if older_item is None else choose(older_item, item)
+    for item in items:
+        if key := _key(section, item):
+            older = table.get(key)
+            table[key] = _trim_handles(item) if older is None else choose(older, item)
     return tuple(table.values())
-
-
-def _deduplicate(items: tuple[SummaryItem, ...]) -> tuple[SummaryItem, ...]:
-    return _merge_items(items, (), key=text_key, choose=_prefer_newer)
 
 
 def _prefer_newer(old: ItemT, new: ItemT) -> ItemT:
@@ -106,5 +79,5 @@ def _trim_handles(item: ItemT) -> ItemT:
 
 def _close_tasks(tasks: tuple[TaskItem, ...], newer: Summary) -> tuple[TaskItem, ...]:
     """Mark the older tasks as done that the newer summary lists as done."""
-    finished = {text_key(task) for task in newer.done}
-    return tuple(replace(task, status="done") if text_key(task) in finished else task for task in tasks)
+    finished = {normalize_text(task.text) for task in newer.done}
+    return tuple(replace(task, status="done") if normalize_text(task.text) in finished else task for task in tasks)

@@ -21,7 +21,7 @@ from pagein.summaries.renderer import render_item
 from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import Span
-from pagein.summaries.summary import SECTIONS, Summary, SummaryItem, TaskItem, TaskStatus, summary_from_dict
+from pagein.summaries.summary import SECTIONS, SINGLE, Summary, SummaryItem, TaskItem, TaskStatus, summary_from_dict
 from pagein.tokens import TokenCounter
 
 
@@ -95,7 +95,8 @@ def parse_reply(
     """
     if truncated:
         raise SummaryRejected("truncated", "the model stopped at its output limit")
-    said = _sanitize_summary(_parse_shape(reply, author), span, span.first if first is None else first)
+    start = span.first if first is None else first
+    said = _parse_shape(reply, author).map_items(lambda items: _sanitize_items(items, span, start))
     summary = _demote_unsourced_rules(said, span, trusted_texts)
     if summary.is_empty:
         raise SummaryRejected("empty", "it says nothing")
@@ -127,9 +128,7 @@ def remove_invented(summary: Summary, known: Iterable[str]) -> Summary:
         return None if names else replace(item, note="") if find_unknown(item.note) else item
 
     removed: list[str] = []
-    items = {name: tuple(filter(None, map(keep, getattr(summary, name)))) for name in SECTIONS}
-    single = {name: item and keep(item) for name in SINGLE for item in [getattr(summary, name)]}
-    kept = replace(summary, **items, **single)  # type: ignore[arg-type]  # each field keeps its own type
+    kept = summary.map_items(lambda items: filter(None, map(keep, items)))
     if kept.is_empty:
         raise SummaryRejected("unfaithful", f"the run does not have {', '.join(removed[:5])}")
     return kept
@@ -156,17 +155,6 @@ def _parse_shape(reply: str, author: str) -> Summary:
     return summary
 
 
-def _sanitize_summary(summary: Summary, span: Span, first: int) -> Summary:
-    """Sanitize and bound every text, check every handle, and remove empty items."""
-    fields = {name: _sanitize_items(getattr(summary, name), span, first) for name in SECTIONS}
-    single = {
-        name: next(iter(_sanitize_items((item,), span, first)), None)
-        for name in ("objective", "state")
-        if (item := getattr(summary, name)) is not None
-    }
-    return replace(summary, **fields, **single)  # type: ignore[arg-type]  # each field keeps its own type
-
-
 def _demote_unsourced_rules(summary: Summary, span: Span, trusted_texts: Iterable[str]) -> Summary:
     """Keep only the rules of the user or the host; turn the others into their author's decisions."""
     texts = [quoted.text for quoted in span.texts if quoted.speaker in ("user", "system")]
@@ -187,14 +175,12 @@ def _demote_unsourced_rules(summary: Summary, span: Span, trusted_texts: Iterabl
     return replace(summary, constraints=rules, decisions=(*summary.decisions, *others))
 
 
-def _sanitize_items(items: Iterable[ItemT], span: Span, first: int) -> tuple[ItemT, ...]:
-    entries = tuple(items)
-    if len(entries) > MAX_ITEMS_PER_SECTION:
-        raise SummaryRejected(
-            "longer", f"{len(entries)} items in one section; at most {MAX_ITEMS_PER_SECTION} are read"
-        )
-    tidy = (_sanitize_item(item, span, first) for item in entries)
-    return tuple(item for item in tidy if item.text or (isinstance(item, TaskItem) and item.id))
+def _sanitize_items(items: tuple[ItemT, ...], span: Span, first: int) -> Iterator[ItemT]:
+    """Sanitize and bound every text, check every handle, and leave empty items out."""
+    if len(items) > MAX_ITEMS_PER_SECTION:
+        raise SummaryRejected("longer", f"{len(items)} items in one section; at most {MAX_ITEMS_PER_SECTION} are read")
+    tidy = (_sanitize_item(item, span, first) for item in items)
+    return (item for item in tidy if item.text or (isinstance(item, TaskItem) and item.id))
 
 
 def _sanitize_item(item: ItemT, span: Span, first: int) -> ItemT:
@@ -229,9 +215,6 @@ def _shingles(text: str) -> Iterable[int]:
     words = _WORD.findall(text.casefold())
     return (hash(tuple(words[at : at + SHINGLE_WORDS])) for at in range(len(words) - SHINGLE_WORDS + 1))
 
-
-SINGLE = ("objective", "state")
-"""The fields with one item."""
 
 _STATUS: Mapping[str, str] = MappingProxyType(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,22 +62,26 @@ def build_span(items: Iterable[tuple[int, Item]], first: int, last: int) -> Span
 def _item_texts(position: int, item: Item) -> Iterator[QuotedText]:
     handle = step_handle(position)
     match item:
-        case steps.SystemPromptStep(content=content):
-            yield QuotedText(handle, "system", steps.as_text(content))
-        case steps.TaskStep(content=content):
-            yield QuotedText(handle, "user", steps.as_text(content))
         case Pin(text=text):
             yield QuotedText(handle, "user", text)
-        case steps.PlanningStep(content=content):
-            yield QuotedText(handle, "plan", steps.as_text(content))
-        case steps.FinalAnswerStep(content=content):
-            yield QuotedText(handle, "answer", steps.as_text(content))
-        case steps.SummaryStep(content=text):
-            yield QuotedText(handle, "summary", text)
         case steps.ActionStep():
             yield from _action_texts(position, item)
         case Observed(action=action, observation=observation):
             yield _result_text(handle, f"late, {step_handle(action)}", observation)
+        case (
+            steps.SystemPromptStep()
+            | steps.TaskStep()
+            | steps.PlanningStep()
+            | steps.FinalAnswerStep()
+            | steps.SummaryStep()
+        ):
+            yield QuotedText(handle, _SPEAKERS[type(item)], steps.as_text(item.content))
+
+
+_SPEAKERS: Mapping[type[steps.Step], Speaker] = {
+    steps.SystemPromptStep: "system", steps.TaskStep: "user", steps.PlanningStep: "plan",
+    steps.FinalAnswerStep: "answer", steps.SummaryStep: "summary",
+}  # fmt: skip
 
 
 def _action_texts(position: int, step: steps.ActionStep) -> Iterator[QuotedText]:

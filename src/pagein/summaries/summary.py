@@ -7,7 +7,7 @@ depends on the section: the reason (decisions, dead ends), the kind or state (ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -24,6 +24,9 @@ SectionName = Literal[
 ]  # fmt: skip
 SECTIONS: tuple[SectionName, ...] = get_args(SectionName)
 """The fields with many items, most important first."""
+
+SINGLE = ("objective", "state")
+"""The fields with one item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +80,28 @@ class Summary:
 
     def entries(self) -> Iterator[tuple[str, SummaryItem]]:
         """Yield every item with the name of its field, in the order of the fields."""
-        if self.objective is not None:
-            yield "objective", self.objective
-        if self.state is not None:
-            yield "state", self.state
-        for section in SECTIONS:
-            for item in self.items_in(section):
-                yield section, item
+        for name in (*SINGLE, *SECTIONS):
+            for item in self.items_in(name):
+                yield name, item
 
-    def items_in(self, name: SectionName) -> tuple[SummaryItem, ...]:
-        """The items of a section."""
-        items: tuple[SummaryItem, ...] = getattr(self, name)
-        return items
+    def items_in(self, name: str) -> tuple[Any, ...]:
+        """The items of a field."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
+
+    def map_items(self, change: Callable[[tuple[Any, ...]], Iterable[Any]]) -> Summary:
+        """The summary with the items of each field changed; a field with one item takes the first."""
+        changed = {name: tuple(change(self.items_in(name))) for name in (*SECTIONS, *SINGLE)}
+        single = {name: next(iter(changed[name]), None) for name in SINGLE}
+        return Summary(**changed | single)  # type: ignore[arg-type]  # mypy does not see which key has which type
 
 
 def summary_to_dict(summary: Summary) -> dict[str, Any]:
     """Convert the summary to JSON values, without empty fields."""
     value: dict[str, Any] = {}
-    for name in ("objective", "state"):
-        one: SummaryItem | None = getattr(summary, name)
-        if one is not None:
-            value[name] = _item_to_dict(one)
-    for section in SECTIONS:
-        if entries := summary.items_in(section):
-            value[section] = [_item_to_dict(item) for item in entries]
+    for name in (*SINGLE, *SECTIONS):
+        if rows := list(map(_item_to_dict, summary.items_in(name))):
+            value[name] = rows[0] if name in SINGLE else rows
     return value
 
 
@@ -122,7 +123,7 @@ def summary_from_dict(value: object, *, author: str | None = None) -> Summary:
 
     With ``author``, every item gets that author and may not name one; an item may then be a plain string.
     """
-    fields = _check_fields(value, {"objective", "state", *SECTIONS}, "")
+    fields = _check_fields(value, {*SINGLE, *SECTIONS}, "")
     lists = {}
     for section in SECTIONS:
         values = fields.get(section) or []
@@ -131,10 +132,7 @@ def summary_from_dict(value: object, *, author: str | None = None) -> Summary:
         lists[section] = tuple(
             _item_from_dict(row, f"{section}[{index}]", section, author) for index, row in enumerate(values)
         )
-    one = {
-        name: _item_from_dict(fields[name], name, name, author) if fields.get(name) else None
-        for name in ("objective", "state")
-    }
+    one = {name: _item_from_dict(fields[name], name, name, author) if fields.get(name) else None for name in SINGLE}
     return Summary(**one, **lists)  # type: ignore[arg-type]  # mypy does not see which key has which type
 
 
