@@ -62,8 +62,6 @@ class Ledger:
                         self.touched.add(used)
             case FactsExtracted(session=session, upto=upto):
                 self.extracted[session] = max(upto, self.extracted.get(session, 0))
-            case _:
-                pass
 
     def find(self, content: str) -> Fact | None:
         """The current fact with this text, ignoring case and white space."""

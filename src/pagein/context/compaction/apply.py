@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from pagein.context.compaction.base import Plan, Policy, actions, make_plan, newest_user_position
+from pagein.context.compaction.base import Plan, Policy, make_plan, newest_user_position, old_actions, put_stubs
 from pagein.context.compaction.clips import clip_results
 from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
@@ -100,26 +100,21 @@ def _mask_unimportant(view: View, budget: Budget) -> Plan | None:
     """Plan stubs for the results of unimportant steps before the newest action, above the high mark."""
     if view.tokens <= view.limit * budget.high:
         return None
-    old = (entry for entry in actions(view)[:-1] if entry.first in view.unimportant)
-    masked = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := mask_stubs(entry))]
-    return make_plan(masked, "mask", "results of steps that are marked as unimportant")
+    old = (entry for entry in old_actions(view, 1) if entry.first in view.unimportant)
+    return make_plan(put_stubs(old, mask_stubs), "mask", "results of steps that are marked as unimportant")
 
 
 def _clip_read(view: View, budget: Budget) -> Plan | None:
     """Plan clips of the results, behind which the model has spoken, that a rule of their tool makes shorter."""
     del budget
-    read = actions(view)[:-1]
-    clips = (
-        Replacement(entry.first, entry.last, stubs) for entry in read if (stubs := tuple(_rule_clips(view, entry)))
-    )
-    return make_plan(clips, "clip", "results longer than their tools' rules allow")
 
+    def clip(entry: ViewEntry) -> Iterator[Stub]:
+        for index, call in enumerate(entry.item.tool_calls if isinstance(entry.item, ActionStep) else ()):
+            tokens = view.tools.clip_tokens(call)
+            if tokens is not None:
+                yield from (stub for stub in clip_results(entry, tokens, view.counter) if stub.index == index)
 
-def _rule_clips(view: View, entry: ViewEntry) -> Iterator[Stub]:
-    for index, call in enumerate(entry.item.tool_calls if isinstance(entry.item, ActionStep) else ()):
-        tokens = view.tools.clip_tokens(call)
-        if tokens is not None:
-            yield from (stub for stub in clip_results(entry, tokens, view.counter) if stub.index == index)
+    return make_plan(put_stubs(old_actions(view, 1), clip), "clip", "results longer than their tools' rules allow")
 
 
 def _spare_important(view: View, plan: Plan) -> Plan | None:

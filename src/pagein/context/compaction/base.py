@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
-from pagein.events.entries import Replacement
+from pagein.events.entries import Replacement, Stub
 from pagein.events.steps import ActionStep, Observation, TaskStep
 from pagein.tokens import Budget
 
@@ -90,6 +90,19 @@ def earlier_user_entries(view: View) -> list[ViewEntry]:
     return [entry for entry in view.run if isinstance(entry.item, TaskStep) and entry.first != newest]
 
 
-def is_stubbed(entry: ViewEntry, slot: str, index: int = 0) -> bool:
-    """True if a stub is in the slot already."""
-    return any(stub.slot == slot and stub.index == index for stub in entry.stubs)
+def old_actions(view: View, keep: int) -> tuple[ViewEntry, ...]:
+    """Return the actions in a view but the newest ``keep``, oldest first."""
+    acted = actions(view)
+    return acted[: max(0, len(acted) - keep)]
+
+
+def put_stubs(entries: Iterable[ViewEntry], stubs_of: Callable[[ViewEntry], Iterable[Stub]]) -> Iterator[Replacement]:
+    """Yield a replacement for each entry that has stubs to put in its slots."""
+    for entry in entries:
+        if stubs := tuple(stubs_of(entry)):
+            yield Replacement(entry.first, entry.last, stubs)
+
+
+def is_stubbed(entry: ViewEntry, index: int) -> bool:
+    """True if a stub stands for the observation of this call already."""
+    return any(stub.slot == "observation" and stub.index == index for stub in entry.stubs)

@@ -34,12 +34,16 @@ def head_of(text: str, tokens: int, counter: TokenCounter) -> str:
 
     It counts a few times the length of its result, however long the text is.
     """
-    return _end_at_line(_fit_tokens(text, tokens, counter, tail=False))
+    head = _fit_tokens(text, tokens, counter, tail=False)
+    at = head.rfind("\n")
+    return head[:at] if at >= len(head) * 0.7 else head
 
 
 def tail_of(text: str, tokens: int, counter: TokenCounter) -> str:
     """Return the longest end found of at most ``tokens`` tokens, from the start of a line if one is near."""
-    return _start_at_line(_fit_tokens(text, tokens, counter, tail=True))
+    tail = _fit_tokens(text, tokens, counter, tail=True)
+    at = tail.find("\n")
+    return tail[at + 1 :] if 0 <= at < len(tail) * 0.3 else tail
 
 
 def _fit_tokens(text: str, tokens: int, counter: TokenCounter, *, tail: bool) -> str:
@@ -59,16 +63,6 @@ def _fit_tokens(text: str, tokens: int, counter: TokenCounter, *, tail: bool) ->
         if length <= len(best):
             break
     return best
-
-
-def _end_at_line(text: str) -> str:
-    at = text.rfind("\n")
-    return text[:at] if at >= len(text) * 0.7 else text
-
-
-def _start_at_line(text: str) -> str:
-    at = text.find("\n")
-    return text[at + 1 :] if 0 <= at < len(text) * 0.3 else text
 
 
 def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str) -> str:
@@ -151,11 +145,9 @@ def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: s
         return len(form) < min(len(text), tokens * FORM_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens
 
     # A text that was abridged before ends with its gap; one with a gap in it has two parts, which are no whole of a kind.
-    has_form = gap is None or gap.end() == len(text)
-    has_form = (
-        has_form and tokens >= ABRIDGED_MIN_TOKENS and not any(isinstance(part, Image) for part in as_parts(content))
-    )
-    abridged = abridge(body, fits) if has_form else None
+    is_whole = gap is None or gap.end() == len(text)
+    has_images = any(isinstance(part, Image) for part in as_parts(content))
+    abridged = abridge(body, fits) if is_whole and not has_images and tokens >= ABRIDGED_MIN_TOKENS else None
     return clip_content(content, tokens, counter, handle) if abridged is None else with_gap(abridged)
 
 

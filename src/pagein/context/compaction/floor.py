@@ -70,14 +70,12 @@ def _fold_oldest_turns(view: View) -> list[Replacement]:
     """Fold the oldest turns, as few as needed to fill ``FILL_SHARE``; at last all but the newest."""
     entries, allowed = base.actions(view), frozenset(cuts(view))
     stops = [entry.first for entry in entries if entry.first in allowed]
-    if not stops:
-        return list(fold_before(view, entries[-1].first, _range_line)) if entries else []
 
     def fold_turns(stop: int) -> list[Replacement]:
         return list(fold_before(view, stop, _range_line))
 
-    fewest = _count_to_fill(view, stops, fold_turns)
-    return fold_turns(stops[fewest] if fewest < len(stops) else entries[-1].first)
+    fewest = _count_to_fill(view, stops, fold_turns) if stops else 0
+    return fold_turns(stops[fewest] if fewest < len(stops) else entries[-1].first) if entries else []
 
 
 def _count_to_fill(view: View, stops: list[int], fold: Callable[[int], list[Replacement]]) -> int:
@@ -112,11 +110,8 @@ def _clip_users(view: View, tokens: int) -> list[Replacement]:
 
 
 def _clip_newest(view: View, tokens: int) -> list[Replacement]:
-    return [
-        Replacement(entry.first, entry.last, stubs)
-        for entry in view.run
-        if entry.tokens > tokens and (stubs := tuple(clip_entry(entry, tokens, view.counter, "floor")))
-    ]
+    long = (entry for entry in view.run if entry.tokens > tokens)
+    return list(base.put_stubs(long, lambda entry: clip_entry(entry, tokens, view.counter, "floor")))
 
 
 def _fold_oldest_entries(view: View) -> list[Replacement]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
-from pagein.context.compaction.base import iter_observations
+from pagein.context.compaction.base import is_stubbed, iter_observations
 from pagein.context.compaction.policies.mask import MASK_MIN_CHARS, masked_line
 from pagein.context.salience.lines import LineParser, ParsedLine
 from pagein.context.tool_rules import Tools
@@ -63,7 +63,7 @@ class Result:
         kinds = Counter(kind_of(key) for key, _ in self.lines)
         return kinds if len(kinds) > len(self.keys) * SAME_CALL_SHARE else Counter()
 
-    @cached_property
+    @property
     def handle(self) -> str:
         """The handle of the result."""
         return observation_handle(self.first, self.index)
@@ -125,13 +125,12 @@ def _is_polled(result: Result, newer: Result) -> bool:
 
 def _results(entry: ViewEntry, parser: LineParser) -> Iterator[Result]:
     """Yield the results of an action that are shown as recorded and are long enough, the last one first."""
-    stubbed = {stub.index for stub in entry.stubs if stub.slot == "observation"}
     if not isinstance(entry.item, ActionStep):
         return
     for index, observation in reversed(list(iter_observations(entry))):
         text = as_text(observation.content)
         images = tuple(part for part in as_parts(observation.content) if not isinstance(part, Text))
-        if index in stubbed or not (images or len(text) > MASK_MIN_CHARS):
+        if is_stubbed(entry, index) or not (images or len(text) > MASK_MIN_CHARS):
             continue
         parsed = (line for line in parser.parse_text(text) if line.key and not _is_empty_numbered(line))
         lines = tuple((line.key, line.raw.strip()) for line in parsed)

@@ -58,8 +58,6 @@ class UseCounts:
                 self.in_prose = True
             case "observation":
                 self.observed = True
-            case _:
-                pass
 
 
 def name_base(name: str, use: UseCounts, task_overlap: float = 0.0, result_lines: int = 1) -> float:

@@ -163,8 +163,6 @@ class SalienceTracker:
                         self.learn_observation(position, observation)
             case Observed(observation=late):
                 self._queue_text(position, as_text(late.content), "observation")
-            case _:
-                pass
 
     def learn_observation(self, position: int, observation: Observation) -> None:
         """Queue the text of a result of the action at ``position``."""
@@ -230,7 +228,11 @@ class SalienceTracker:
 
     def _trim_lines(self, turn: int) -> None:
         """Keep the likelier half of the lines, and the newest action lines of the rest beside the pool."""
-        scores = {key: _retention_score(line, turn) for key, line in self._lines.items()}
+        scores = {
+            key: line_chance(line.base, line.use, turn)
+            + result_line_worth(line.task_overlap, line.result_lines, turn - line.use.last)
+            for key, line in self._lines.items()
+        }
         lines = _keep_likeliest(self._lines, scores)
         actions = self._old_actions | {
             key: line for key, line in self._lines.items() if line.is_action and key not in lines
@@ -240,12 +242,8 @@ class SalienceTracker:
 
     def _add_text(self, pending: _PendingText) -> None:
         text = self._add_call(pending) if pending.source == "arguments" else pending.text
-        parse_line = self.parser.parse_line
-        lines = [
-            parsed_line
-            for parsed_line in map(parse_line, lines_of(text, POOL_SIZE))
-            if len(parsed_line.key) >= LINE_MIN_CHARS
-        ]
+        parsed = map(self.parser.parse_line, lines_of(text, POOL_SIZE))
+        lines = [parsed_line for parsed_line in parsed if len(parsed_line.key) >= LINE_MIN_CHARS]
         is_observation, is_request = pending.source == "observation", pending.source == "task"
         for parsed_line in lines:
             line = self._add_line(parsed_line, parsed_line.raw.strip(), pending, len(lines))
@@ -337,16 +335,7 @@ class SalienceTracker:
         return self._line_worths[1]
 
     def _compute_line_worths(self) -> dict[str, float]:
-        """Compute all worths in one pass: this is done for hundreds of lines a turn."""
-        worths: dict[str, float] = {}
-        turn = self.turn
-        for key, line in self._lines.items():
-            use = line.use
-            worth = line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
-            if line.task_overlap:
-                worth += result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
-            worths[key] = worth
-        return worths
+        return {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._lines.items()}
 
     def _compute_name_chances(self) -> dict[str, float]:
         return {key: name_chance(name.base, name.use, self.turn) for key, name in self._names.items()}
@@ -403,13 +392,6 @@ def _state_rows(table: Mapping[str, TrackedName | TrackedLine]) -> list[list[Any
 def _state_values(record: UseCounts | TrackedName | TrackedLine) -> list[Any]:
     names = _USE if isinstance(record, UseCounts) else _NAME if isinstance(record, TrackedName) else _LINE
     return [getattr(record, name) for name in names]
-
-
-def _retention_score(line: TrackedLine, turn: int) -> float:
-    """Return the score by which lines are dropped from the pool."""
-    return line_chance(line.base, line.use, turn) + result_line_worth(
-        line.task_overlap, line.result_lines, turn - line.use.last
-    )
 
 
 T = TypeVar("T")

@@ -262,8 +262,6 @@ class Fold:
                 for index, (call, observation) in enumerate(zip(calls, observations, strict=False)):
                     if observation is not None:
                         self.heard.append(HeardResult(position, position, index, call, observation))
-            case _:
-                pass
 
     def _replace_systems(self, position: int, prompt: steps.SystemPromptStep, replaces: tuple[int, ...]) -> None:
         """Show a changed system prompt in the place of those that the application no longer hands over."""

@@ -7,10 +7,9 @@ from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes
-from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.base import Plan, actions, make_plan, put_stubs
 from pagein.context.compaction.clips import clip_results
 from pagein.context.view.view import View
-from pagein.events.entries import Replacement
 from pagein.tokens import Budget
 
 
@@ -31,11 +30,6 @@ class Clip(CheckedFields):
         tokens = max(64, int(view.limit * self.share))
         acted = actions(view)
         unread = acted[-1].first if acted and episodes.unread_tokens(view) else -1
-        replacements = [
-            Replacement(entry.first, entry.last, stubs)
-            for entry in view.run
-            if entry.tokens > tokens
-            and entry.first != unread
-            and (stubs := tuple(clip_results(entry, tokens, view.counter)))
-        ]
+        long = (entry for entry in view.run if entry.tokens > tokens and entry.first != unread)
+        replacements = put_stubs(long, lambda entry: clip_results(entry, tokens, view.counter))
         return make_plan(replacements, self.name, f"observations over {tokens} tokens")

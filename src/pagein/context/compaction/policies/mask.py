@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
 from pagein._common.validation import COUNT, CheckedFields
-from pagein.context.compaction.base import Plan, actions, is_stubbed, iter_observations, make_plan
+from pagein.context.compaction.base import Plan, is_stubbed, iter_observations, make_plan, old_actions, put_stubs
 from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
-from pagein.events.entries import Replacement, Stub
+from pagein.events.entries import Stub
 from pagein.events.handles import observation_handle
 from pagein.events.identifiers import identifiers
 from pagein.events.steps import Observation, as_text
@@ -41,21 +42,17 @@ class Mask(CheckedFields):
         """Plan stubs for all old observations that are long enough, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        acted = actions(view)
-        old = acted[: max(0, len(acted) - self.keep)]
-        replacements = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := mask_stubs(entry))]
+        replacements = list(put_stubs(old_actions(view, self.keep), mask_stubs))
         if self.alone and preview(view, replacements).tokens > view.limit * budget.low_share:
             return None
         return make_plan(replacements, self.name, f"observations older than the last {self.keep} actions")
 
 
-def mask_stubs(entry: ViewEntry) -> tuple[Stub, ...]:
-    """Return stubs for the observations of an action that are long enough."""
-    return tuple(
-        Stub("observation", index, _stub_text(observation, observation_handle(entry.first, index)), "mask")
-        for index, observation in iter_observations(entry)
-        if len(as_text(observation.content)) > MASK_MIN_CHARS and not is_stubbed(entry, "observation", index)
-    )
+def mask_stubs(entry: ViewEntry) -> Iterator[Stub]:
+    """Yield stubs for the observations of an action that are long enough."""
+    for index, observation in iter_observations(entry):
+        if len(as_text(observation.content)) > MASK_MIN_CHARS and not is_stubbed(entry, index):
+            yield Stub("observation", index, _stub_text(observation, observation_handle(entry.first, index)), "mask")
 
 
 def _stub_text(observation: Observation, handle: str) -> str:

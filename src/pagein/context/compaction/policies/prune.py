@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 from pagein._common.validation import COUNT, CheckedFields
-from pagein.context.compaction.base import Plan, actions, is_stubbed, iter_observations, make_plan
+from pagein.context.compaction.base import Plan, is_stubbed, iter_observations, make_plan, old_actions, put_stubs
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
-from pagein.events.entries import Replacement, Stub
+from pagein.events.entries import Stub
 from pagein.events.handles import observation_handle
 from pagein.events.steps import as_text
 from pagein.tokens import Budget
@@ -30,19 +31,13 @@ class PruneOldObservations(CheckedFields):
         """Plan stubs for all old observations that are longer, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        acted = actions(view)
-        old = acted[: max(0, len(acted) - self.keep_last_n)]
-        replacements = [
-            Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := tuple(self._stubs(entry)))
-        ]
+        replacements = put_stubs(old_actions(view, self.keep_last_n), self._stubs)
         return make_plan(replacements, self.name, f"observations older than the last {self.keep_last_n} actions")
 
-    def _stubs(self, entry: ViewEntry) -> list[Stub]:
-        stubs = []
+    def _stubs(self, entry: ViewEntry) -> Iterator[Stub]:
         for index, observation in iter_observations(entry):
             text = as_text(observation.content)
-            if len(text) > self.max_length + 40 and not is_stubbed(entry, "observation", index):
+            if len(text) > self.max_length + 40 and not is_stubbed(entry, index):
                 handle = observation_handle(entry.first, index)
                 short = f"{text[: self.max_length]}\n[... {len(text):,} characters: {handle}]"
-                stubs.append(Stub("observation", index, short, "mask"))
-        return stubs
+                yield Stub("observation", index, short, "mask")

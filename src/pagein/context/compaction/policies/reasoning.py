@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.base import Plan, make_plan, old_actions
 from pagein.context.view.cuts import has_thinking
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement, Stub
@@ -25,9 +25,7 @@ class DropReasoning:
         """Plan the removal of all thinking in closed turns, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        replacements = [
-            Replacement(entry.first, entry.last, (Stub("thinking", 0, "", "reasoning"),))
-            for entry in actions(view)[:-1]
-            if has_thinking(entry)
-        ]
+        stubs = (Stub("thinking", 0, "", "reasoning"),)
+        closed = filter(has_thinking, old_actions(view, 1))
+        replacements = (Replacement(entry.first, entry.last, stubs) for entry in closed)
         return make_plan(replacements, self.name, "thinking of closed turns")
