@@ -141,9 +141,10 @@ class ServerApp:
             return
         tenant = self._tenant_of(headers, scope["query_string"])
         has_key = self.settings.host not in LOOPBACK  # a server that others can reach needs one
-        if tenant is None or foreign_part(headers, self.settings.host, has_key=has_key):
+        is_outside = ".." in path.split("/")  # of the upstream's own path
+        if tenant is None or is_outside or foreign_part(headers, self.settings.host, has_key=has_key):
             self.metrics.count("refused", "key" if tenant is None else "host")
-            text = f"a proxy key is needed in {KEY_HEADER}" if tenant is None else "this host or origin is not served"
+            text = f"a proxy key is needed in {KEY_HEADER}" if tenant is None else "the host, origin or path is wrong"
             error = b'{"type": "error", "error": {"type": "permission_error", "message": "%s"}}' % text.encode()
             await send_json(send, 401 if tenant is None else 403, error)
             return

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
 from pagein.server import http
 from pagein.server.metrics import Metrics
-from pagein.server.settings import ServerSettings
+from pagein.server.settings import LOOPBACK, ServerSettings
+
+logger = logging.getLogger("pagein.server")
 
 
 def open_upstream(
@@ -20,14 +24,25 @@ def open_upstream(
 ) -> AbstractAsyncContextManager[httpx2.Response]:
     """Forward a request to its upstream.
 
-    The query goes out beside the address: the client logs addresses, and a query may have a key.
+    Its address goes out beside that of the upstream, as it came: nothing in it leads elsewhere, and the client logs none.
     """
     _, base, path = settings.upstream_of(incoming.path)
-    query = f"?{incoming.query.decode('latin-1')}" if incoming.query else ""
-    target = httpx2.URL(f"{base}{path}{query}").raw_path
-    return client.stream(
-        incoming.method, f"{base}{path}", headers=headers, content=content, extensions={"target": target}
-    )
+    query = b"?" + incoming.query if incoming.query else b""
+    target = urlsplit(base).path.encode() + path.encode("latin-1") + query
+    return client.stream(incoming.method, base, headers=headers, content=content, extensions={"target": target})
+
+
+def describe_failure(settings: ServerSettings, path: str, error: httpx2.HTTPError) -> tuple[int, str]:
+    """The status and the text for a client whose upstream failed, and a line in the log.
+
+    The address of the upstream is for its operator: in the text, clients of other machines read its name.
+    """
+    name, base, _ = settings.upstream_of(path)
+    kind = type(error).__name__
+    logger.warning("the upstream %s (%s) did not answer: %s", name, base, kind)
+    where = base if settings.host in LOOPBACK else repr(name)
+    text = f"the upstream {where} did not answer ({kind}): check its address and the network"
+    return 504 if isinstance(error, httpx2.TimeoutException) else 502, text
 
 
 class PassThrough:
@@ -63,11 +78,12 @@ class PassThrough:
                 async for chunk in response.aiter_raw():
                     await http.send_chunk(send, chunk)
                 await http.send_chunk(send, b"", more=False)
-        except (httpx2.TimeoutException, httpx2.TransportError) as error:
+        except httpx2.HTTPError as error:
             if is_started:
                 raise http.StreamBroken from None
-            problem = {"message": f"the upstream did not answer: {type(error).__name__}", "type": "api_error"}
-            await http.send_json(send, 502, json.dumps({"error": problem}).encode(), **{http.OWN_HEADER: "passed"})
+            status, text = describe_failure(self._settings, incoming.path, error)
+            problem = {"error": {"message": text, "type": "api_error"}}
+            await http.send_json(send, status, json.dumps(problem).encode(), **{http.OWN_HEADER: "passed"})
 
 
 class _Upload:

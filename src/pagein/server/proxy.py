@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ from pagein.server.budgets import WindowTable, reserved_output
 from pagein.server.cache_markers import place_markers
 from pagein.server.clients import compaction_point
 from pagein.server.events import ArraySplitter, EventSplitter, StreamEvent
-from pagein.server.forward import open_upstream
+from pagein.server.forward import describe_failure, open_upstream
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import RUN_HEADER, is_side_request, name_run
@@ -57,6 +56,9 @@ logger = logging.getLogger("pagein.server")
 
 OVERFLOW_ATTEMPTS = 2
 """Times that a smaller view is sent after the provider called one too long."""
+
+PRELUDE_SECONDS = 5.0
+"""Time for which the beginning of a stream is held, in which a request may turn out too long: then its client waits for a sign of life."""
 
 OPENAI_HOST = "api.openai.com"
 
@@ -234,7 +236,7 @@ class Proxy:
         name = name or name_by_content(protocol, rows)
         is_side = not headers.get(RUN_HEADER) and is_side_request(protocol, name, headers, body, rows)
         compacts_at = compaction_point(headers.get("user-agent", ""))
-        model = endpoint.model or str(body.get("model") or "")
+        model = str(body.get("model") or endpoint.model)
         return RunRequest(
             tenant, name, upstream, protocol, body, rows, len(incoming.raw), known_by, compacts_at, is_side, model
         )
@@ -325,14 +327,11 @@ class Proxy:
         try:
             async with self._open(incoming, plan) as response:
                 return await exchange.relay(response)
-        except (httpx2.TimeoutException, httpx2.TransportError) as error:
+        except httpx2.HTTPError as error:
             if exchange.is_started:
                 raise http.StreamBroken from None
             self._metrics.count("failures", "upstream")
-            status = 504 if isinstance(error, httpx2.TimeoutException) else 502
-            name = plan.request.upstream if plan.request else ""
-            where = re.sub("//[^/@]*@", "//", self._settings.upstreams.get(name, name))  # without a password
-            text = f"the upstream {where} did not answer ({type(error).__name__}): check its address and the network"
+            status, text = describe_failure(self._settings, incoming.path, error)
             await http.send_json(send, status, error_body(plan.protocol, status, text), **{http.OWN_HEADER: plan.note})
             return None
 
@@ -472,6 +471,7 @@ class _StreamRelay:
         if reader.is_whole and not self.is_recorded:
             await self._record()
         is_prelude = not (reader.is_begun or reader.error or reader.is_whole)
+        is_prelude = is_prelude and time.monotonic() - exchange.first_at < PRELUDE_SECONDS
         is_end = reader.is_ending and not reader.is_whole
         if not is_prelude and not is_end:
             await self._flush()

@@ -11,10 +11,11 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qs, urlsplit
 
 from pagein.errors import ConfigurationError
+from pagein.server.wire import find_endpoint
 
 Mode = Literal["view", "observe", "off"]
 
-_VERSION = r"/v1[a-z]*\d*"
+_VERSION = r"/v\d+[a-z]*\d*"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MEGABYTE = 1024 * 1024
@@ -76,17 +77,19 @@ class ServerSettings:
 
     def upstream_of(self, path: str) -> tuple[str, str, str]:
         """The name and the address of the upstream of a path, and the path there: ``/name/v1/...`` chooses one by name."""
-        first, _, rest = path.removeprefix("/").partition("/")
+        first, _, rest = path.lstrip("/").partition("/")
         name, target = (first, f"/{rest}") if first in self.upstreams else (next(iter(self.upstreams)), path)
+        plain = re.sub("/+", "/", f"/{target}")  # bases that end in a slash are joined with paths that begin with one
+        target = plain if find_endpoint(plain) else f"/{target.lstrip('/')}"
         base = self.upstreams[name].rstrip("/")
         # Base addresses are given with and without the version.
-        target = re.sub(f"^{_VERSION}(?=/)", "", target) if re.search(f"{_VERSION}$", base) else target
+        target = re.sub(f"^{_VERSION}(?=/)", "", target) if re.search(f"[^/]{_VERSION}$", base) else target
         return name, base, target
 
 
 def find_credential(headers: Mapping[str, str], query: bytes) -> str:
     """The credential of the provider in a request; "" for none. Google's keys may stand in the address."""
-    named = (headers.get(name) for name in ("authorization", "x-api-key", "x-goog-api-key"))
+    named = (headers.get(name) for name in ("authorization", "x-api-key", "x-goog-api-key", "api-key"))
     return next(filter(None, named), "") or parse_qs(query.decode("latin-1")).get("key", [""])[0]
 
 

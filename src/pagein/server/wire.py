@@ -49,7 +49,7 @@ GEMINI = WireProtocol(
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What an address asks for: an answer, or the count of a request's tokens. ``model`` is "" where the body names it.
+    """What an address asks for: an answer, or the count of a request's tokens. ``model`` is "" where only the body names it.
 
     ``is_stream`` is True for an address whose every answer is a stream.
     """
@@ -61,10 +61,12 @@ class Endpoint:
 
 
 _ENDPOINTS: Mapping[str, Endpoint] = MappingProxyType({
-    "/v1/messages": Endpoint(MESSAGES), "/v1/messages/count_tokens": Endpoint(MESSAGES, is_count=True),
-    "/v1/chat/completions": Endpoint(CHAT),
-    "/v1/responses": Endpoint(RESPONSES), "/v1/responses/input_tokens": Endpoint(RESPONSES, is_count=True),
+    "messages": Endpoint(MESSAGES), "messages/count_tokens": Endpoint(MESSAGES, is_count=True),
+    "responses": Endpoint(RESPONSES), "responses/input_tokens": Endpoint(RESPONSES, is_count=True),
 })  # fmt: skip
+# Providers have them behind words of their own. Other things have messages and responses, so these stand behind a version.
+_PATH = re.compile(rf"/(?:(?:.+/)?(?:v\d+|openai)/)?({'|'.join(_ENDPOINTS)})")
+_CHAT_PATH = re.compile(r"/(?:.*?/)?(?:deployments/([^/]+)/)?chat/completions")
 _GEMINI_PATH = re.compile(
     r"/(?:.+/)?(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent|countTokens)"
 )
@@ -73,13 +75,18 @@ _GEMINI_PATH = re.compile(
 def find_endpoint(path: str) -> Endpoint | None:
     """What an address asks for, with its version or without; None for one that the proxy does not know.
 
+    >>> find_endpoint("/openai/deployments/gpt-5/chat/completions").model
+    'gpt-5'
     >>> find_endpoint("/v1beta/models/gemini-2.5-pro:countTokens").model
     'gemini-2.5-pro'
     """
     if match := _GEMINI_PATH.fullmatch(path):
         model, action = match.groups()
         return Endpoint(GEMINI, model, is_count=action == "countTokens", is_stream=action.startswith("stream"))
-    return _ENDPOINTS.get(path if path.startswith("/v1/") else f"/v1{path}")
+    if match := _CHAT_PATH.fullmatch(path):
+        return Endpoint(CHAT, match[1] or "")
+    match = _PATH.fullmatch(path)
+    return _ENDPOINTS[match[1]] if match else None
 
 
 def find_rows(protocol: WireProtocol, body: Mapping[str, Any]) -> list[Any] | None:
