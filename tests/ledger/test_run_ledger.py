@@ -263,6 +263,12 @@ def test_a_revision_of_what_is_not_known_stands_behind_the_others():
     assert ledger.items[2, 0].statement.likelihood == 1
 
 
+def test_never_mind_takes_back_what_was_said():
+    assert show(fold("Keep it under 200 words.", "Never mind what I said about the 200 words."))[0].startswith(
+        "s2 Never mind"
+    )
+
+
 def test_a_likely_sentence_stands_behind_what_the_patterns_know():
     ledger = fold("The side gate is for suppliers only.", "Priya signs off the designs.", "Never share passwords.")
     guess = ledger.items[2, 0].statement
@@ -530,6 +536,38 @@ def test_a_change_of_plans_changes_what_was_decided_and_no_rule():
     ledger.learn(2, "Never call Anna.", "user")
     ledger.learn(4, "Change of plans: Lisbon instead.", "user")
     assert [item.position for item in ledger.items.values()] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            (
+                "Swimming is on Tuesday at 6 and pilates on Friday at 7.",
+                "Move pilates to 8.",
+                "Move pilates to 9 instead.",
+            ),
+            "s3 Move pilates to 9 instead. (replaces s2: Swimming is on Tuesday at 6 and pilates on Friday at \u2026)",
+        ),
+        (
+            ("The budget is 400 EUR for food and 200 EUR for drinks.", "The food budget is now 450 EUR."),
+            "s2 The food budget is now 450 EUR. (replaces s1: The budget is \u2026 for food and 200 EUR for drinks)",
+        ),
+        (
+            ("The room is free from 9 to 11.", "The room is now free from 10."),
+            "s2 The room is now free from 10. (replaces s1)",
+        ),
+    ],
+)
+def test_of_several_values_in_a_sentence_a_revision_of_one_leaves_the_others(said, shown):
+    assert show(fold(*said)) == [shown]
+
+
+def test_what_is_the_other_way_round_is_said_with_it():
+    ledger = fold("Send invoices to Ruth and the reports to Ivan.", "actually the other way round")
+    assert show(ledger) == [
+        "s2 actually the other way round (replaces s1: Send invoices to Ruth and the reports to Ivan)"
+    ]
 
 
 FILES = {

@@ -80,6 +80,16 @@ NOT_BINDING = (
     'It said "Never enter this room without a badge" on the door.',
     "I had to overcome so many obstacles to get here.",
     "It was like nature was telling me to stop and admire its beauty.",
+    "The prospect said they would never buy without a certificate.",
+    "The nurse told my flatmate she must always fast before the test.",
+    "My boss never lets anyone leave early; he must be the worst manager in town.",
+    "A colleague says one should never use inheritance.",
+    "According to the bylaws no member may vote twice.",
+    "My landlady never answers the phone.",
+    "In Japan you must never tip. Is that right?",
+    "Suppose you only had one sentence. You must mention the price.",
+    "A train must never exceed 80 km/h. How long does it take to Rome?",
+    "I wish I could never work again.",
 )
 
 
@@ -196,6 +206,13 @@ PASTES = (
     "\u201cNever deploy on Fridays,\u201d she wrote.",
     'The sign read "Never enter".',
     "def f():\n    # never call this\n    return must_not(x);",
+    "The licence says you may not remove this notice and must always give credit.",
+    "The innkeeper leans in and whispers: never go into the mill after dark.",
+    "Spam I got today: Never share your PIN! Always click our link.",
+    "WhatsApp from my sister: never bring wine, only juice.",
+    "Act 2, scene 1. KING: Never speak of this again!",
+    "Interviewer: Do you always work late?\nCandidate: I never work weekends.",
+    "Speaker 1: Our policy is that we never refund. Speaker 2: You must refund me by Friday.",
 )
 
 
@@ -349,6 +366,30 @@ def test_a_wish_that_stands_may_be_put_as_a_question(text):
     (wish,) = find_statements(text, "user")
     assert wish.kind == "preference"
     assert 0.5 <= wish.likelihood < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'd appreciate it if my surname never showed up in public.",
+        "It would be lovely if you always gave me two options.",
+        "Perhaps it's best we leave the salaries out of the minutes from here on.",
+        "Might I ask that you check with Renate before ordering anything?",
+        "Could we agree that drafts go to Nina first?",
+    ],
+)
+def test_an_indirect_order_is_a_preference(text):
+    assert [statement.kind for statement in find_statements(text, "user")] == ["preference"]
+
+
+def test_a_chat_leaves_out_apostrophes():
+    for text in ("dont call me on weekends pls", "im vegan", "u cant share the client file"):
+        assert find_statements(text, "user"), text
+
+
+@pytest.mark.parametrize("text", ["Always use uv.\n\nThoughts?", "Never rebase shared branches. Agree?"])
+def test_a_rule_that_asks_for_an_opinion_is_one(text):
+    assert [statement.kind for statement in find_statements(text, "user")] == ["rule"]
 
 
 @pytest.mark.parametrize(

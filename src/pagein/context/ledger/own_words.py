@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 END_MAX_CHARS = 20_000
 """Characters read at each end of a text."""
@@ -67,6 +68,13 @@ _TRANSCRIPT = re.compile(
 )
 """A talk that was copied: lines that begin with names, of which one comes again."""
 
+_ROLE = r"(?:interviewer|interviewee|candidate|speaker|agent|customer|caller|user|assistant|human|bot|doctor|nurse|patient|therapist|teacher|student|pupil|host|guest|client|rep|seller|buyer|operator|moderator|reporter|officer|witness|judge|[qa])(?: ?(?:\d|[a-z]))?"
+_DIALOGUE = re.compile(
+    rf"(?:^|(?<=[.!?]))[ \t]*{_ROLE}:(?=[^\n]{{0,300}}(?:\?|\b(?:I|we|you|me|my|our|your)\b))[^\n]{{2,600}}?(?:\n+|(?<=[.!?]))[ \t]*{_ROLE}: ",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A talk of two whose parts are named, such as an interview."""
+
 _LETTER = re.compile(
     r"^[ \t]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|guten tag|bonjour|salut|ch[e\u00e8]re?s?|hola|buenos d\u00edas|querid[oa]s?|ciao|car[oai]|ol\u00e1|beste)\b[^\n.!?]{0,40}[,!]?[ \t]*\n"
     r"(?:[^\n]*\n){1,40}?"
@@ -92,7 +100,7 @@ _SOURCE_NOUN = (
     r"handbook|e-?mail|mail|letter|message|note|memo|sign|poster|label|leaflet|brochure|book|chapter|paper|report|log|logs|"
     r"output|error|trace|traceback|stack ?trace|file|transcript|text|paragraph|section|excerpt|passage|snippet|quote|"
     r"contract|lease|policy|terms(?: and conditions)?|ticket|issue|comment|review|listing|ad|advert|job (?:ad|post|description)|"
-    r"spec|specification|config|json|csv|table|response|reply|answer|story|poem|song|lyrics|essay|draft|code|script|function|"
+    r"licen[cs]es?|laws?|agreement|statute|constitution|spec|specification|config|json|csv|table|response|reply|answer|story|poem|song|lyrics|essay|draft|code|script|function|"
     r"prompt|forum|thread|slide|slides|pdf|newsletter|press release|faq|recipe|instructions?|screenshot|conversation|chat|data|dataset|content|following)"
 )
 _PRESENTED_NOUN = (
@@ -123,7 +131,9 @@ _INTRODUCED = re.compile(
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
-    r"|(?<!\bI )(?<!\bwe )\b(?:said|says|wrote|writes|sent|texted|e-?mailed|mailed|messaged)\b[^\n:.!?]{0,30}:"
+    r"|(?<!\bI )(?<!\bwe )\b(?:said|says|wrote|writes|sent|texted|e-?mailed|mailed|messaged|sang|(?:whisper|shout|mutter|murmur|growl|hisse?|cackle|crie|yell|announce|declare|replie|answer|warn|roar|snarl|sigh|laugh|croak|chant|sing|ask|begg?)(?:s|e?d))\b[^\n:.!?]{0,30}:"
+    r"|\b(?:proverbs?|sayings?|mottos?|slogans?|adages?|riddles?|jokes?|quiz|exam|exercise|question|puzzle)(?: (?:is|was|goes|went|says?))?: |\b(?:whatsapp|texts?|sms|e-?mails?|mails?|messages?|letters?|dms?|voicemails?) (?:from|by) [^\n:.!?]{1,40}:"
+    r"|\b(?:I|we) (?:just |also )?(?:got|received|saw|found|read|heard|was sent|were sent)\b[^\n:.!?]{0,40}:"
     rf"|(?:^|\n)[^\n:.!?]{{0,60}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}\b(?:below|follows|attached)\b[^\n:.!?]{{0,20}}[.:](?=\s*$|\s*\n)"
     r"|(?:^|\n)[^\n:\uff1a]{0,60}(?:\b(?:zpráv[au]|dopis|viesti|mesaj\w*|mektup|levél\w*|üzenet\w*|pesan|mejlet?|mailen|besked\w*|melding\w*|meddeland\w*|tin nhắn|email)\b|μήνυμα|лист|ข้อความ|อีเมล|رسالة|ایمیل|پیام|המייל|הודעה|ইমেইল|বার্তা|ईमेल|संदेश)[^\n:]{0,24}:[ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:\uff1a]{{0,80}}(?:\b(?:courriel|lettre|texte|correo|mensaje|carta|texto|documento|art[i\u00ed]culo|lettera|messaggio|testo|articolo|nachricht|brief|dokument|artikel|bericht|tekst|wiadomo\u015b\u0107|\u043f\u0438\u0441\u044c\u043c\u043e|\u0442\u0435\u043a\u0441\u0442|\u0441\u0442\u0430\u0442\u044c\u044f|\u0441\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435)|\u90ae\u4ef6|\u90f5\u4ef6|\u6587\u7ae0|\u6587\u672c|\u6d88\u606f|\u6587\u6863|\u30e1\u30fc\u30eb|\u8a18\u4e8b|\u6587\u66f8|\uba54\uc77c|\ubb38\uc11c)[^\n:\uff1a]{{0,12}}[:\uff1a][ \t]*(?=\n|$)"
@@ -164,6 +174,8 @@ _REACTION = re.compile(
     re.IGNORECASE,
 )
 """A paragraph that says no more than what is wanted of the others."""
+_ASKS_FOR_THOUGHTS = re.compile(r"\s*thoughts", re.IGNORECASE)
+"""Asked of a few words, it asks what the agent thinks of a rule of the speaker's own."""
 _STAMP = re.compile(
     r"^(?=[^\n]{3,90}$)(?![^\n]*[^\W\d_]{3,}[.!?]$)(?:[^\n]*(?:\b\d{1,2}[:.]\d\d\b|\b\d+ ?(?:h|hrs?|hours?|min|minutes?|d|days?|w|weeks?|mo|months?|y|years?)\b(?: ago)?|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d{1,2}\b)[^\n]*)$",
     re.IGNORECASE | re.MULTILINE,
@@ -174,7 +186,7 @@ _STAMP_MARK = re.compile(
 )
 """What a line with a time has where a platform wrote it over somebody's words, or under them."""
 _PAGE_MARK = re.compile(
-    r"\A---\n(?:[\w-]+:[^\n]*\n){1,30}---\n|^page \d+(?: of \d+)?[ \t]*$|^WEBVTT\b|^\d+:\d\d[\d:.,]* --> |^by [A-Z][\w.'-]+ [A-Z][\w.'-]+[ \t]*$|^BEGIN:V[A-Z]+$",
+    r"\A---\n(?:[\w-]+:[^\n]*\n){1,30}---\n|^page \d+(?: of \d+)?[ \t]*$|^WEBVTT\b|^\d+:\d\d[\d:.,]* --> |^by [A-Z][\w.'-]+ [A-Z][\w.'-]+[ \t]*$|^BEGIN:V[A-Z]+$|^act (?:\d|[IVX]+)\b[^\n]{0,20}\bscene\b|^(?-i:INT|EXT)\. ",
     re.IGNORECASE | re.MULTILINE,
 )
 """What begins a document alone: its header, the number of a page, an author's line."""
@@ -223,6 +235,16 @@ _DAY_AND_MONTH = re.compile(r"\b[0-3]?\d\.[01]?\d\.$")
 _MONTH = re.compile(r" (?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w*\b", re.IGNORECASE)
 """A month behind an ordinal, as in "am 19. Mai"."""
 _CONTINUES = re.compile(r"^(?:[a-z(]|\d+(?![.)]))")
+_SUPPOSES = re.compile(
+    r"\W*(?:(?:and|so|now|ok(?:ay)?)[, ]+)*(?:suppose|hypothetically|what if|imagine(?! (?:that )?you(?:'re| are|\u2019re)\b)|say (?:an?|somebody|someone|you|your)\b|an? [^?]*[.!] (?:how (?:many|much|long|far|fast|old)|what(?:'s| is) the|which|who|why)\b[^?.]*\?\W*$)",
+    re.IGNORECASE,
+)
+"""A paragraph that begins so tells what is not the case, or sets a problem: "A train must ... How long does it take?"."""
+_ASKS_WHETHER = re.compile(
+    r"(?:(?:so|and|but|wait|hm+)\W+)*(?:(?:is|was) (?:that|this|it) (?:really |actually |even |still |also |just )*(?:right|true|correct|accurate|legal|normal|so|a (?:law|myth|rule|thing))\b[^?]{0,60}|(?:did|do|have) I (?:get|got|understand|understood|remember) (?:that|this|it) (?:right|correctly)|really|nonsense|true(?: or false)?|how come\b[^?]{0,60}|why(?: (?:is|are|do|does) (?:that|this|it|they)\b[^?]{0,60})?|what if (?:they|he|she|some\w+|one|you)\b[^?]{0,60}|(?:can|may|could|do|should) (?:they|he|she)\b[^?]{0,60}|(?:is|was) (?:he|she|the \w+|my \w+) right\b[^?]{0,40})\?",
+    re.IGNORECASE,
+)
+"""A question whether what was just said is so: the speaker does not say it of their own."""
 _MASK = "\x00"
 
 
@@ -247,7 +269,11 @@ def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[
         is_item = bare != line
         if _OPENER.match(bare) and not any(quote.match(bare.strip()) for quote in _QUOTES):
             continue  # a quotation over several lines
-        for sentence in split_sentences(bare):
+        if _SUPPOSES.match(bare):
+            continue
+        for sentence, follows in pairwise((*split_sentences(bare), "")):
+            if _ASKS_WHETHER.match(follows):
+                continue
             masked = _mask_quotes(sentence)
             yield OwnSentence(sentence, masked, heading if is_item else before)
             before = sentence
@@ -270,7 +296,7 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _PAGE_MARK):
+    for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _DIALOGUE, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
             text = text[: start.start()]
     if (stamp := next((line for line in _STAMP.finditer(text) if _STAMP_MARK.search(line[0])), None)) is not None:
@@ -280,7 +306,8 @@ def strip_foreign_text(text: str) -> str:
     if (letter := _LETTER.search(text)) is not None and letter[0].strip() != text.strip():
         text = f"{text[: letter.start()]}\n\n{text[letter.end() :]}"
     paragraphs = re.split(r"\n[ \t]*\n", text)
-    if any(map(_REACTION.fullmatch, paragraphs)):
+    reactions = [paragraph for paragraph in paragraphs if _REACTION.fullmatch(paragraph)]
+    if reactions and not (len(text) <= LEAD_MAX_CHARS and _ASKS_FOR_THOUGHTS.match(reactions[0])):
         return ""
     own = [block for block in map(_strip_lines, _before_texts(paragraphs)) if block]
     return "\n\n".join(_before_introductions(own))

@@ -18,7 +18,15 @@ from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.items import LedgerItem
 from pagein.context.ledger.shortening import shorten
 from pagein.context.ledger.statements import BindingStatement, StatementKind
-from pagein.context.ledger.values import find_values, is_same_type, is_specific, is_when, stem, subject_stems
+from pagein.context.ledger.values import (
+    TypedValue,
+    find_values,
+    is_same_type,
+    is_specific,
+    is_when,
+    stem,
+    subject_stems,
+)
 
 MIN_NEARNESS = 0.75
 """Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
@@ -51,7 +59,9 @@ MAX_MORE_STEMS = 3
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
 
-CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "destination", "venue", "matter"})
+CHANGE_STEMS = frozenset(
+    {"plan", "mind", "thought", "idea", "swap", "drop", "scrap", "ignor", "disregard", "destination", "venue", "matter"}
+)
 """Stems that say that something decided changes, or does not matter any more, and not what."""
 
 DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
@@ -85,6 +95,13 @@ _NUMBERED = re.compile(
 
 _NAMED_FIRST = re.compile(r"(?:my|our|the|his|her|their) (?:[\w'-]+ ){1,3}?(?:is|are|costs?|gets?) ", re.IGNORECASE)
 """Names the thing that has the value: "My phone contract is 30 euros now"."""
+
+_REVERSES = re.compile(
+    r"\b(?:other way (?:a?round)|the reverse|vice versa|swap (?:them|those|the two|both))\b", re.IGNORECASE
+)
+"""Says of what was just said that it is the other way round."""
+
+_PART = re.compile(r"(?<!\d)(?= and )|(?= and (?!\d)|, |; )")
 
 _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
@@ -175,7 +192,7 @@ class RevisionFinder:
     def _lifting_evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         if self._is_apart(new, old) or {*new.subject}.isdisjoint(old.subject):
             return 0.0
-        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+        nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
         return 1.5 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
 
     def _revising_evidence(
@@ -265,13 +282,15 @@ class RevisionFinder:
         return next((old for old in olds if old.key in recent), None)
 
     def _find_just_said(self, new: LedgerItem) -> LedgerItem | None:
-        """Return the statement right before a correction that says nothing but a name: "no, at the station"."""
+        """Return the statement right before a correction that says nothing but a name, "no, at the station", or a reversal."""
         words = new.statement
+        recent = (old for old in reversed(self.items.values()) if new.position - old.position <= JUST_SAID_STEPS)
+        if _REVERSES.search(words.text) and len(words.text) <= SHORT_CHARS:
+            return next(recent, None)
         if words.kind != "correction" or words.value_type not in ("name", "text") or len(words.text) > SHORT_CHARS:
             return None
         if words.old_value or _own_stems(words):
             return None
-        recent = (old for old in reversed(self.items.values()) if new.position - old.position <= JUST_SAID_STEPS)
         olds = (old for old in recent if old.statement.value_type in ("name", "text", ""))
         return next((old for old in olds if not old.statement.is_prohibition), None)
 
@@ -323,15 +342,37 @@ def inherit(new: BindingStatement, old: BindingStatement) -> BindingStatement:
 
 
 def words_about(new: BindingStatement, origin: LedgerItem) -> str:
-    """Return the words of the replaced statement around its value, where the new one names no subject of its own."""
+    """Return the words of the replaced statement around its value, where the new one names no subject of its own or not all its values."""
     unit, old = new.value_type[5:], origin.statement
+    text = shorten(old.text).rstrip(".")
+    if _REVERSES.search(new.text):
+        return text
+    parts = _PART.split(origin.about)
+    if len(parts) > 1 and any("\u2026" in part and {*new.subject} & {*subject_stems(part, ())} for part in parts):
+        return origin.about
+    if (part := _part_replaced(new, text)) is not None:
+        return f"{text[: part.start]}\u2026{text[part.end :]}"
     if {*new.subject} - VALUE_CONCEPTS - CHANGE_STEMS - {unit, stem(unit), *subject_stems(unit, ()), f"@{unit[2:]}"}:
         return ""
-    text = shorten(old.text).rstrip(".")
     place = None if old.value else _PLACE.search(new.text)
     before, match, behind = text.partition(old.value or (place[0] if place else "\u2026"))
     about = f"{before}{match}\u2026" if place else f"{before}\u2026{behind}"
     return origin.about or (about if match and {*old.subject} - {*new.subject} - DECISION_STEMS else "")
+
+
+def _part_replaced(new: BindingStatement, text: str) -> TypedValue | None:
+    """Return the value that a new one replaces where the older text sets one each for several things, None elsewhere."""
+    parts, at = list[tuple[int, TypedValue]](), 0
+    for part in _PART.split(text):
+        values = [value for value in find_values(part) if is_same_type(value.type, new.value_type)]
+        stems = {*subject_stems(part, tuple(values))}
+        if len(values) == 1 and stems:
+            start, end = values[0].start + at, values[0].end + at
+            parts.append((len(stems & {*new.subject}), replace(values[0], start=start, end=end)))
+        at += len(part)
+    most = max((shared for shared, _ in parts), default=0)
+    best = [value for shared, value in parts if shared == most]
+    return best[0] if len(parts) > 1 and most and len(best) == 1 else None
 
 
 def _mentions(statement: BindingStatement, value: str) -> bool:

@@ -140,10 +140,17 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
             return _read_foreign(sentence, plain, spoken, language)
         if not has_english(spoken, least=2):
             return None  # all that is not English is quoted
-    masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
+    return _read_english(sentence, plain)
+
+
+def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
+    """Read an English sentence."""
+    masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), english.spell_out(plain))
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
     is_question = "?" in masked[-4:]
+    if english.WISH.match(masked) and (english.LASTING if is_question else english.LASTS).search(masked):
+        return _statement(sentence, masked, "preference", tuple(find_values(masked)))
     if is_question and not english.REQUEST.match(masked):
         return _read_wish(sentence, masked)
     # An order to do something once holds no more when it is done; until then the user's newest words are in view.
@@ -198,6 +205,7 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
         is_heading
         or is_foreign
         or english.ASKS_ONCE.match(masked)
+        or _is_story(masked)
         or "\x00" in masked
         or (len(masked) > LONG_CHARS and not values)
     ):
@@ -252,7 +260,7 @@ def _shift(value: TypedValue, by: int) -> TypedValue:
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
-    is_story = bool(english.NARRATES.search(masked)) and not english.AUTHORITY.search(masked)
+    is_story = _is_story(masked) or bool(english.TELLS_A_PLOT.search(masked))
     is_past, is_hedged = bool(english.PAST.search(masked)), bool(english.HEDGE.search(masked))
     if not is_story and not is_hedged:
         kind = None if is_past and not english.STARTS_ORDER.match(masked) else _order_kind(masked, values)
@@ -266,6 +274,14 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
     if _is_value(masked, values, is_past=is_past):
         return "value"
     return "correction" if is_corrected and (_has_value(masked, values) or _free_value(masked)) else None
+
+
+def _is_story(masked: str) -> bool:
+    """True for a narration, and for what somebody said who has no say, or who spoke to others."""
+    if english.NARRATES.search(masked):
+        return True
+    report = english.REPORTS.search(masked)
+    return report is not None and bool(report["to_others"] or not english.AUTHORITY.search(masked))
 
 
 def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
