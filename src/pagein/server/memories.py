@@ -156,6 +156,8 @@ class ServerMemory(HostMemory):
         if not isinstance(recorded, ActionStep):
             return False
         texts = [as_text(step.content or "") for step in (items[0], recorded)]
+        if not items[0].tool_calls:  # an answer by a schema is a call, and often its arguments come back as text
+            texts[1] += "".join(call.arguments for call in recorded.tool_calls)
         listed, said = ("".join(_THINKING.sub("", text).split()) for text in texts)
         shorter, longer = sorted((listed, said), key=len)
         has_calls = any(_is_in(call.id, texts[0]) for call in recorded.tool_calls)
