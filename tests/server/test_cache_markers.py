@@ -8,7 +8,7 @@ from pagein.server.cache_markers import SentRows, place_markers
 from pagein.server.memories import Lineage
 from pagein.server.proxy import _with_view
 from pagein.server.runs import Place, PreparedView, RunRequest
-from pagein.server.wire import RESPONSES
+from pagein.server.wire import MESSAGES, RESPONSES
 from pagein.testing.provider import ScriptedProvider, ToolLoop
 from pagein.testing.provider.agent import run_agent
 from pagein.testing.provider.prompt_cache import MIN_CACHED_TOKENS
@@ -135,6 +135,24 @@ def test_a_view_for_openai_has_a_key_for_its_prompt_cache_and_no_other_host_gets
     assert keys[0] == keys[1]
     assert "Ann" not in str(keys)
     assert (keys[0] if expected != "made" else len(keys[0])) == (expected if expected != "made" else 32)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "tools", "is_marked"),
+    [
+        ("https://api.anthropic.com", [{"name": "read"}], True),
+        ("https://api.anthropic.com", [], False),
+        ("http://127.0.0.1:8000", [{"name": "read"}], False),
+    ],
+)
+def test_a_view_of_an_agent_for_anthropic_has_markers_though_its_client_sets_none(upstream, tools, is_marked):
+    rows = [user("one"), assistant("two"), user("three")]
+    body = {"model": "m", "system": "text", "messages": [], "tools": tools}
+    request = RunRequest("", "run", "default", MESSAGES, body, [], 0)
+    place = Place(Lineage("", "run", "main"), 3)
+    prepared = PreparedView(place, 1, LONG, 1, 1, rows=rows, stable_rows=rows, cache_ends=(1, 3))
+    sent = json.loads(_with_view(request, prepared, upstream))
+    assert (marked_texts(sent) if is_marked else str(sent).count("cache_control")) == (["text", "one", "three"] if is_marked else 0)  # fmt: skip
 
 
 def test_markers_that_were_recorded_come_out_wherever_they_stand_and_the_rows_stay_as_they_were():

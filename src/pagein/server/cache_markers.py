@@ -86,15 +86,15 @@ def _shown_again(before: Sequence[Any], rows: Sequence[Any]) -> int:
 
 def place_markers(
     client_body: Mapping[str, Any], rows: Sequence[Any], stable_rows: Sequence[Any], *,
-    ends: Sequence[int] = (), beside: int = 0,
+    ends: Sequence[int] = (), beside: int = 0, marker: Json | None = None,
 ) -> Json:  # fmt: skip
-    """The client's request with these messages and our markers, where it set any: behind tools and system, and at the end
-    of what is stable.
+    """The client's request with these messages and our markers, where it set any or there is a ``marker``: behind tools
+    and system, and at the end of what is stable.
 
     ``stable_rows`` are the messages without markers and without what is shown behind the run. ``ends`` are further numbers
     of them (``SentRows``): a prefix is found within twenty blocks before a marker. ``beside`` are tokens of tools and system.
     """
-    marker = find_marker(client_body)
+    marker = find_marker(client_body) or marker
     marked = {key: value for key, value in client_body.items() if key != MARKER}
     marked |= {key: _without_markers(client_body[key]) for key in ("tools", "system") if key in client_body}
     marked["messages"] = _without_markers(list(rows))

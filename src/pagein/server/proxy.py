@@ -60,7 +60,7 @@ OVERFLOW_ATTEMPTS = 2
 PRELUDE_SECONDS = 5.0
 """Time for which the beginning of a stream is held, in which a request may turn out too long: then its client waits for a sign of life."""
 
-OPENAI_HOST = "api.openai.com"
+OPENAI_HOST, ANTHROPIC_HOST = "api.openai.com", "api.anthropic.com"
 
 _OVERFLOW_STATUSES = (400, 413, 422)
 _HELD_CODINGS = (b"accept-encoding", b"content-encoding")
@@ -515,14 +515,19 @@ def _open_telemetry(settings: ServerSettings) -> ChatTelemetry | None:
 
 
 def _with_view(request: RunRequest, prepared: PreparedView, upstream: str) -> bytes:
-    """The client's request with the view in the place of its messages, and for OpenAI with a key for its prompt cache."""
-    rows = prepared.rows or []
+    """The client's request with the view in the place of its messages, and what its provider's prompt cache is used by."""
+    rows, host = prepared.rows or [], urlsplit(upstream).hostname
     if request.protocol is MESSAGES:
-        body = place_markers(request.body, rows, prepared.stable_rows, ends=prepared.cache_ends, beside=prepared.beside)
+        # An agent asks again within the cache's five minutes; a person may take longer, and writing costs a quarter more.
+        marker = {"type": "ephemeral"} if host == ANTHROPIC_HOST and request.body.get("tools") else None
+        stable = prepared.stable_rows
+        body = place_markers(
+            request.body, rows, stable, ends=prepared.cache_ends, beside=prepared.beside, marker=marker
+        )
     else:
         body = {key: value for key, value in request.body.items() if key != "previous_response_id"}
         body[request.protocol.rows_key] = rows
-        if urlsplit(upstream).hostname == OPENAI_HOST:  # others may refuse a field that they do not know
+        if host == OPENAI_HOST:  # others may refuse a field that they do not know
             body.setdefault(
                 "prompt_cache_key", blake2b(prepared.place.lineage.session.encode(), digest_size=16).hexdigest()
             )
