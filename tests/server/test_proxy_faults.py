@@ -388,6 +388,27 @@ def test_many_streams_at_once_each_get_their_own(stack):
     assert all(f"number {number}." in texts[number] for number in range(12))
 
 
+def test_more_requests_than_can_wait_are_refused_before_they_are_let_in(stack, monkeypatch):
+    made, may_go_on, prepare = stack(hello, limits=Limits(waiting=1)), threading.Event(), Runs.prepare
+    monkeypatch.setattr(Runs, "prepare", lambda *args, **how: may_go_on.wait(300) and prepare(*args, **how))
+    answers, ask = [], {"json": {**ASK, "messages": USER}}
+    first = threading.Thread(target=lambda: answers.append(made.http().post("/v1/messages", **ask)))
+    first.start()
+    wait_until(lambda: made.app._parts.proxy._waiting)
+    refused = made.http().post("/v1/messages", **ask)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    may_go_on.set()
+    first.join(300)
+    assert answers[0].status_code == 200
+
+
+def test_what_was_let_in_is_recorded_however_many_wait(stack, monkeypatch):
+    made = stack(hello, limits=Limits(waiting=1))
+    monkeypatch.setattr(Runs, "read_ahead", lambda *_: time.sleep(0.3))  # the answer comes meanwhile
+    made.claude("run").messages.create(**ASK, messages=USER)
+    assert made.count("answers", "recorded") == 1
+
+
 def test_an_answer_is_recorded_where_the_table_of_requests_is_busy(stack, monkeypatch):
     from pagein.errors import LogBusy
     from pagein.server.memories import ServerMemory

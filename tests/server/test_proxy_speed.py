@@ -1,6 +1,7 @@
 """What a large request costs: nothing is done twice, and what can be done while an answer is awaited is done then."""
 
 import gc
+import sys
 
 import pytest
 
@@ -104,9 +105,12 @@ def test_what_a_compaction_looks_for_was_read_while_the_answer_was_awaited(runs)
 
 def test_warming_up_says_nothing_and_the_collector_leaves_it_alone(caplog):
     gc.unfreeze()
+    usual = sys.getswitchinterval()
     try:
         warm_up()
         assert gc.get_freeze_count() > 10_000
+        assert sys.getswitchinterval() < usual, "an event of a stream does not wait for those who make views"
     finally:
         gc.unfreeze()
+        sys.setswitchinterval(usual)
     assert caplog.records == []

@@ -39,6 +39,9 @@ KEY_HEADER, UPSTREAMS_HEADER = "x-pagein-key", "x-pagein-upstreams"
 STORE_SECONDS = 30.0
 """Seconds to wait for a busy store: SQLite lets writers wait in no order, and here there may be a hundred runs."""
 
+KEPT_SECONDS = 4.0
+"""Time for which an idle connection to an upstream is used again: many servers close theirs after 5, also under a request."""
+
 logger = logging.getLogger("pagein.server")
 
 
@@ -106,7 +109,7 @@ class ServerApp:
         pool = MemoryPool(settings.store, options, most=limits.memories, most_bytes=limits.memory_bytes)
         runs = Runs(settings.store, options, windows, pool)
         timeout = httpx2.Timeout(limits.event_seconds, connect=limits.connect_seconds)
-        bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEPT_SECONDS)
         async with AsyncExitStack() as ends:
             client = httpx2.AsyncClient(timeout=timeout, limits=bounds, follow_redirects=False)
             await ends.enter_async_context(client)

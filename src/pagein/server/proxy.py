@@ -10,9 +10,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -67,7 +67,7 @@ _HELD_CODINGS = (b"accept-encoding", b"content-encoding")
 
 
 class ServerBusy(Exception):
-    """More requests wait for a thread than are let in."""
+    """More requests wait for their plan than are let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ class Proxy:
         if self._telemetry is not None:
             self._telemetry.join_trace(incoming.headers)
         try:
-            plan = await self._plan(endpoint, tenant, incoming)
+            with self._let_in():
+                plan = await self._plan(endpoint, tenant, incoming)
         except OverBudget as error:
             self._metrics.count("requests", "over budget")
             body = overflow_error(endpoint.protocol, str(error), error.needed, error.limit)
@@ -157,7 +158,7 @@ class Proxy:
         """Do what the next request of the run would wait for, while this one's answer is awaited. A failure is no request's."""
         request, prepared = plan.request, plan.prepared
         if request is not None and prepared is not None and prepared.limit:
-            with suppress(PageinError, ServerBusy):
+            with suppress(PageinError):
                 await self._in_thread(request.key, lambda: self._runs.read_ahead(request, prepared.place))
 
     async def _count(self, endpoint: Endpoint, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
@@ -165,8 +166,9 @@ class Proxy:
         plan = Forwarding(endpoint, incoming.raw, "passed")
         if self._settings.mode == "view":
             try:
-                request = await self._in_thread(None, lambda: self._read_request(endpoint, tenant, incoming))
-                plan = plan if isinstance(request, str) else await self._plan_preview(plan, request, "count; view")
+                with self._let_in():
+                    request = await self._in_thread(None, lambda: self._read_request(endpoint, tenant, incoming))
+                    plan = plan if isinstance(request, str) else await self._plan_preview(plan, request, "count; view")
             except (ServerBusy, http.TooLarge):
                 raise
             except Exception as error:  # noqa: BLE001 - the client's own is counted, whatever is wrong here
@@ -200,7 +202,7 @@ class Proxy:
             if prepared is None:
                 return replace(original, note="bypass; reason=unknown%20previous%20response")
             return self._plan_view(original, request, prepared, reason if self._settings.mode == "view" else "")
-        except (OverBudget, ServerBusy, http.TooLarge):
+        except (OverBudget, http.TooLarge):
             raise
         except Exception as error:  # noqa: BLE001 - the client's run goes on, whatever is wrong here
             return self._plan_failure(original, error)
@@ -288,18 +290,23 @@ class Proxy:
         self._metrics.count("overflows", "sent again")
         return self._plan_view(replace(plan, is_view=False), request, smaller, "")
 
-    async def _in_thread(self, key: tuple[str, str] | None, function: Callable[[], T]) -> T:
-        """Call a function in a thread, one at a time for one key. Raises ServerBusy where too many wait."""
+    @contextmanager
+    def _let_in(self) -> Iterator[None]:
+        """Let a request wait for its plan. Raises ServerBusy where too many do; what was let in is ended and recorded."""
         if self._waiting >= self._settings.limits.waiting:
             raise ServerBusy
         self._waiting += 1
         try:
-            if key is None:
-                return await self._call_in_pool(function)
-            async with self._locks.hold(key):
-                return await self._call_in_pool(function)
+            yield
         finally:
             self._waiting -= 1
+
+    async def _in_thread(self, key: tuple[str, str] | None, function: Callable[[], T]) -> T:
+        """Call a function in a thread, one at a time for one key."""
+        if key is None:
+            return await self._call_in_pool(function)
+        async with self._locks.hold(key):
+            return await self._call_in_pool(function)
 
     async def _call_in_pool(self, function: Callable[[], T]) -> T:
         """Call a function in a thread; a client that hangs up meanwhile does not part it from its lock."""

@@ -22,6 +22,8 @@ from pagein.server.memories import warm_up
 from pagein.server.settings import LOOPBACK
 
 START_SECONDS = 30
+KEEP_ALIVE_SECONDS = 75
+"""Time after which an idle connection is closed: later than by clients, which otherwise ask just then, and read no answer."""
 _THREAD_DRAIN_SECONDS = 2
 
 
@@ -66,7 +68,7 @@ def serve_in_thread(app: Any) -> Iterator[str]:
 def _listen(app: Any, host: str, port: int, drain_seconds: int) -> tuple[uvicorn.Config, socket.socket]:
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False, date_header=False,
-        timeout_graceful_shutdown=drain_seconds,
+        timeout_graceful_shutdown=drain_seconds, timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )  # fmt: skip
     listener = open_listener(host, port, config.backlog)
     logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
