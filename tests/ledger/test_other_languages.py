@@ -59,6 +59,14 @@ def test_a_newer_form_replaces_the_older_one_and_a_lifted_rule_leaves(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_what_other_people_always_or_never_do_is_no_rule_and_what_they_must_not_is(language):
+    for line in SECTIONS[f"{language} others"]:
+        habit, rule = line.split(" | ")
+        assert not find_statements(habit, "user"), habit
+        assert find_statements(rule, "user"), rule
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_text_that_is_pasted_or_quoted_makes_no_rule(language):
     (line,) = SECTIONS[f"{language} pasted"]
     intro, rule = line.split(" | ")
