@@ -377,13 +377,17 @@ def _hand_whole_with_clock(stage: Stage) -> None:
 
 
 def _hand_whole_with_clock_in_task(stage: Stage) -> None:
-    """The whole list, whose first message has the time before its words."""
-    task = stage.talk.turns[0][0]
-    stage.said[0] = replace(task, text=f"It is {len(stage.said)} o'clock on the first of May.\n{task.text}")
-    stage.rows[:1] = to_rows(stage.said[:1], stage.talk.format)
+    """The whole list, whose first message has the time before its words; in every other talk another one has notes."""
+    task, spoken = stage.talk.turns[0][0], len(stage.said)
+    opening = [replace(task, text=f"It is {spoken} o'clock on the first of May.\n{task.text}")]
+    if stage.talk.seed % 2:
+        opening.append(Utterance("user", f"Notes of message {spoken}: the boat lies at pier {spoken * 7}."))
+    end = 1 if stage.said == list(stage.talk.turns[0]) else len(opening)
+    stage.said[:end], stage.rows[:end] = opening, to_rows(opening, stage.talk.format)
     if stage.draw.random() < 0.3:
         stage.reopen()
     stage.hand_over(stage.rows)
+    assert task.has_image or len(stage.memory.branches()) <= 2, "a branch for each turn"
 
 
 def _hand_with_context(stage: Stage) -> None:

@@ -72,7 +72,16 @@ EDIT, REMOVAL = "edit", "remove"
 """Policies of a compaction by which an application changed or removed a step by hand."""
 
 RELISTED = "list"
-"""Policy of a compaction by which an application's list changed or took back what it had handed over before."""
+"""Policy of a compaction by which an application's list shortened or took back what it had handed over before."""
+
+REWRITTEN = "rewritten"
+"""Policy of a compaction by which an application's list has other words in the place of a message, as it had before."""
+
+BY_LIST = frozenset((RELISTED, REWRITTEN))
+"""Policies of what an application's list changes: the view says what the list does."""
+
+BY_APPLICATION = BY_LIST | {EDIT, REMOVAL}
+"""Policies of what an application changes, by hand or by its list."""
 
 CLEARED = "clear"
 """Policy of a compaction that took everything said so far out of the view."""

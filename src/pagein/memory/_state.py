@@ -20,7 +20,7 @@ from pagein.context.view.view import View
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
-from pagein.events.entries import RELISTED, Compaction, Observed
+from pagein.events.entries import BY_LIST, Compaction, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint, relisted_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.formats import Format
@@ -104,7 +104,7 @@ class FoldedLog:
                 from pagein.summaries.records import iter_records  # noqa: PLC0415 - loads where something left
 
                 self.summaries.extend(iter_records([entry.body]))
-            if isinstance(entry.body, Compaction) and entry.body.policy == RELISTED:
+            if isinstance(entry.body, Compaction) and entry.body.policy in BY_LIST:
                 for by in entry.body.replacements:
                     number = self.count_fingerprints(by.first)
                     self.fingerprints[number] = relisted_fingerprint(self.fingerprints[number], by)

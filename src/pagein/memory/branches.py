@@ -119,6 +119,11 @@ class Branches:
             return self._logs[name]
 
     @property
+    def current_branch(self) -> Branch:
+        """The branch that the run is on."""
+        return self._registry()[1].branches[self.current]
+
+    @property
     def last_branch(self) -> str:
         """The name of the branch that the run goes on with when it is opened."""
         return self._registry()[1].last

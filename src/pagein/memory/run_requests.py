@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pagein.context.view.layout import ContextBlock
 from pagein.errors import ConfigurationError, LogBusy, LogError, UnknownRequest
 from pagein.events.callbacks import BreakCause, PrefixBreak
-from pagein.events.entries import EDIT, RELISTED, REMOVAL
+from pagein.events.entries import BY_APPLICATION
 from pagein.log.requests import hash_request
 from pagein.memory import requests
 from pagein.memory.costs import CostAccount, add_spent
@@ -93,7 +93,7 @@ def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[BreakCause, str,
     if isinstance(new.item, ContextBlock):
         return _block_cause(new), old.handle, f"{new.tier} came before it"
     if (new.first, new.last) != (old.first, old.last) or new.stubs != old.stubs:
-        is_by_hand = new.why.startswith((f"{EDIT}:", f"{REMOVAL}:", f"{RELISTED}:"))
+        is_by_hand = new.why.split(":")[0] in BY_APPLICATION
         return "edit" if is_by_hand else "compaction", old.handle, new.why
     return "other", old.handle, "its content changed"
 

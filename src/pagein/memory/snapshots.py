@@ -24,7 +24,7 @@ from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
 from pagein.tokens import TokenCounter
 
-VERSION = 15
+VERSION = 16
 """Raised with every change to what a fold derives, or to how it is encoded."""
 
 _FINGERPRINT_BYTES = 17

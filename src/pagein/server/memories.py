@@ -26,6 +26,7 @@ from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import Chain, align, find_return
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.references import parse_list
+from pagein.memory.operations.relist import find_rewriting
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
 from pagein.tokens import Budget, TokenCounter
@@ -143,6 +144,12 @@ class ServerMemory(HostMemory):
         has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
         if finds_tail and (cut := _find_tail(marks, chain, alignment.at, reached)):
             return replace(cut, shared=cut.shared + reached - start, has_answer=has_answer)
+        rest, rest_of_run = marks[alignment.at :], chain[reached:]
+        if finds_tail and (rewriting := find_rewriting(items[alignment.at :], rest, rest_of_run)):
+            back = rewriting.back
+            has_answer = has_answer or any(mark.startswith(MODEL_PREFIX) for mark in rest_of_run[back.chain :])
+            unknown, last = len(rest) - back.last + len(back.late), reached + back.last - len(back.late)
+            return Reach(last, len(chain), unknown, last - start - len(rewriting.messages), has_answer)
         is_respelled = reached == len(chain) - 1 and self._is_respelled(items[alignment.at :], reached)
         has_answer = has_answer or is_respelled
         unknown = len(items) - alignment.at + len(alignment.late)

@@ -17,7 +17,7 @@ from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
 from pagein.context.view.view import View
 from pagein.errors import FormatError, LogError, PageinError, UnknownBranch
-from pagein.events.entries import RELISTED
+from pagein.events.entries import BY_LIST
 from pagein.events.protocol import fingerprint
 from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep, as_text
 from pagein.formats import Item, format_named
@@ -458,7 +458,7 @@ def _is_whole(view: View) -> bool:
     is_replaced = any(
         entry.stubs or isinstance(entry.item, SummaryStep)
         for entry in view.run
-        if not entry.why.startswith(f"{RELISTED}:")  # the client's list has it so
+        if entry.why.split(":")[0] not in BY_LIST  # the client's list has it so
     )
     if not is_plain or is_replaced or view.tail:
         return False

@@ -80,6 +80,8 @@ class Fold:
         self.removed: set[int] = set()
         """Positions of the steps that an application removed by hand: no search finds them."""
         self.edited: set[int] = set()
+        self.rewritten: dict[int, str] = {}
+        """The words that an application's list now has in the place of a message, by position."""
         """Positions of the steps that an application changed by hand."""
         self.pinned: dict[int, str] = {}
         self.marks: dict[int, entries.Importance] = {}
@@ -354,16 +356,18 @@ class Fold:
         self.compactions.append(position)
         why = f"{body.policy}: {body.reason}"
         for replacement in body.replacements:
-            if body.policy == entries.RELISTED and find_shown(self.body.run, replacement.first) is None:
+            if body.policy in entries.BY_LIST and find_shown(self.body.run, replacement.first) is None:
                 continue  # it left the view before the list took it back
             self.body.replace(replacement, self.counter, why)
             if replacement.record:
                 self.records[replacement.first, replacement.last] = replacement.record
             else:
                 self.records.pop((replacement.first, replacement.last), None)
-        if body.policy in (entries.EDIT, entries.REMOVAL, entries.RELISTED):
+        if body.policy in entries.BY_APPLICATION:
             for replacement in body.replacements:
                 self._change_by_hand(replacement)
+        if body.policy == entries.REWRITTEN:
+            self.rewritten |= {by.first: by.stubs[0].text for by in body.replacements if by.stubs}
         if body.policy == entries.CLEARED:
             self.cleared = position
             self.user_costs.clear()  # a policy may clip the user's words by what stands in the view

@@ -33,6 +33,7 @@ def fold_to_state(fold: Fold) -> dict[str, Any]:
         "pinned": list(fold.pinned.items()),
         "marks": list(fold.marks.items()),
         "by_hand": [sorted(fold.removed), sorted(fold.edited)],
+        "rewritten": list(fold.rewritten.items()),
         "known": [fold.facts_position, *(entry.tokens for entry in fold.facts_entries)],
         "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
         "costs": [delta_encode(fold.costs), list(fold.costs.values())],
@@ -74,6 +75,7 @@ def restore_fold(counter: TokenCounter, state: Mapping[str, Any], recorded: Mapp
     fold.pinned = dict(state["pinned"])
     fold.marks = dict(state["marks"])
     fold.removed, fold.edited = map(set, state["by_hand"])
+    fold.rewritten = dict(state["rewritten"])
     if state["known"][0] is not None:
         position, *tokens = state["known"]
         fold.show_facts(position, recorded[position], *tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.compaction.base import newest_user_position
@@ -58,7 +58,12 @@ def read_steps_and_notes(
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
     entries = yield from Read(first, stop, log)
-    steps = {entry.position: _as_handed_over(entry.body) for entry in entries if isinstance(entry.body, Step)}
+    rewritten = {} if log else run.fold.rewritten
+    steps = {
+        entry.position: _as_handed_over(entry.body, rewritten.get(entry.position))
+        for entry in entries
+        if isinstance(entry.body, Step)
+    }
     results = [entry.body for entry in entries if isinstance(entry.body, Observed)]
     notes = {
         entry.position: entry.body.observation
@@ -80,7 +85,10 @@ def read_steps_and_notes(
     return steps, notes
 
 
-def _as_handed_over(step: Step) -> Step:
+def _as_handed_over(step: Step, words: str | None) -> Step:
+    """The step as an application has it: the prompt itself, and a message with the words that its list has now."""
+    if words is not None and isinstance(step, TaskStep):
+        return replace(step, content=words)
     return current_prompt(step)[0] if isinstance(step, SystemPromptStep) else step
 
 

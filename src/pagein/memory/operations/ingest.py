@@ -12,15 +12,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.entries import Compaction
+from pagein.events.entries import REWRITTEN, Compaction
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
-from pagein.memory._effects import Flow
+from pagein.memory._effects import Call, Flow
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations import lineage
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
@@ -32,6 +33,7 @@ from pagein.memory.operations.relist import (
     Relisted,
     find_gap,
     find_newest_place,
+    find_rewriting,
     find_taken_back,
     plan_relisting,
     read_items,
@@ -42,6 +44,9 @@ _NUMBER = re.compile(r"\d+")
 
 RESPELLED_SHARE = 0.8
 """Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
+
+CERTAIN_WORDS = 5
+"""Words of a line that two messages have by no chance."""
 
 _CERTAIN_ITEMS = 4
 """Items at the end of the chain that a list has by no chance, whatever it begins with."""
@@ -162,6 +167,8 @@ class _ListReader:
             start, items = 0, (yield from parse_list(self.run, self.request))
             listed, marks = yield from self._as_recorded(without_systems(items))
             selection = (yield from self._find_relisting(listed, marks, 0)) or self._select_by_content(listed, marks)
+        if selection.fork_at is not None and (rewriting := (yield from self._find_rewriting(selection))):
+            return rewriting
         if selection.relisting is not None:
             return selection
         chosen = {id(item) for item in selection.items}
@@ -297,7 +304,7 @@ class _ListReader:
         found: Sequence[Relisted] = ()
         if place >= find_newest_place(self.run, self.chain):
             is_history = self.state.newest is None
-            recorded = yield from read_items(self.run, self.chain, place, len(self.chain))
+            recorded = yield from read_items(self.run, self.chain, place, place + MAX_TAKEN_BACK + 1)
             found = find_taken_back(
                 items[at:], marks[at:], chain[place - first :], recorded, is_begun=place > 0, is_history=is_history
             )
@@ -307,6 +314,21 @@ class _ListReader:
             recorded = yield from read_items(self.run, self.chain, place, place + gap)
             found = find_gap(recorded)
         relisting = plan_relisting(self.run, self.chain, place, found) if found else None
+        return None if relisting is None else Selection((), relisting=relisting)
+
+    def _find_rewriting(self, edit: Selection) -> Flow[Selection | None]:
+        """Find messages that the list words anew each turn, such as one with a clock; None for another edit.
+
+        The first edit at a place is a branch. The next one there that leaves all behind it as it was is a new wording.
+        """
+        branch = yield from Call(lambda runtime: runtime.branches.current_branch)
+        if not self.may_relist or branch.parent is None or branch.at != edit.fork_at:
+            return None
+        first = self.chain.place_of(edit.place or 0)
+        rewriting = find_rewriting(edit.items, [fingerprint(item) for item in edit.items], self.chain.marks(first))
+        if rewriting is None:
+            return None
+        relisting = plan_relisting(self.run, self.chain, first, rewriting.messages, REWRITTEN)
         return None if relisting is None else Selection((), relisting=relisting)
 
     def _select_apart(
@@ -322,6 +344,8 @@ class _ListReader:
         if back is not None and self._is_certain(back, marks, chain, at):
             return self._rejoin(items, marks, alignment, back)
         if not at:
+            if self.habit == "whole" and len(marks) > 1 and _has_same_answer(marks, chain):
+                return self._edit(items, 0)
             if self.whole:
                 raise FormatError(
                     "the list shares nothing with this run. Hand over only what is new with whole=False, or open "
@@ -367,20 +391,28 @@ class _ListReader:
         return self._selection(new)
 
     def _has_other_beginning(self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
-        """True for the run's own list whose first message alone was changed: some clients keep a clock in it."""
-        if not (marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)):
+        """True for the run's own list whose first messages alone were changed: some clients keep a clock in them."""
+        pairs = zip(marks, chain, strict=False)
+        is_users = (mark != other and mark[:1] == other[:1] == USER_PREFIX for mark, other in pairs)
+        count = sum(takewhile(bool, is_users))
+        if not 0 < count <= MAX_TAKEN_BACK:
             return False
-        rest = lineage.align(marks[1:], chain[1:], {place - 1 for place in self.chain.skippable()})
-        shared = rest.reached
-        if shared < len(chain) - 1:
+        shared = lineage.align(marks[count:], chain[count:], self.chain.skippable(count)).reached
+        if shared < len(chain) - count:
             return False
         if shared > 1:
             return True
-        if not shared and not marks[1].startswith(MODEL_PREFIX):
+        if not shared and not any(mark.startswith(MODEL_PREFIX) for mark in marks[count : count + 1]):
             return False
-        position = self.log.fingerprint_positions[self.chain.numbers[0]]
+        return any(self._is_respelled(place, items[place]) for place in range(count))
+
+    def _is_respelled(self, place: int, item: Item) -> bool:
+        """True for a message that is the recorded one at a place of the chain, in other words."""
+        position = self.log.fingerprint_positions[self.chain.numbers[place]]
         known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
-        return isinstance(known, TaskStep) and _is_respelled(as_text(known.content), as_text(items[0].content))
+        if not (isinstance(known, TaskStep) and isinstance(item, TaskStep)):
+            return False
+        return _is_respelled(as_text(known.content), as_text(item.content))
 
     def _leave(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
@@ -460,7 +492,16 @@ class _ListReader:
         return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
 
 
+def _has_same_answer(marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
+    """True where the answer to the first message is that of the run, which has another first message."""
+    is_asked = marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)
+    return is_asked and marks[1].startswith(MODEL_PREFIX) and marks[1:2] == list(chain[1:2])
+
+
 def _is_respelled(text: str, other: str) -> bool:
-    """True where nearly all words of the shorter text are in the other one; numbers, as a clock's, are all the same."""
+    """True where the texts share a line of words, or nearly all words of the shorter one; numbers, as a clock's, are all the same."""
+    lines, others = ({line.strip() for line in words.splitlines()} for words in (text, other))
+    if any(len(line.split()) >= CERTAIN_WORDS for line in lines & others):
+        return True
     one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
     return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pagein.context.view.body import find_shown, preview
-from pagein.events.entries import RELISTED, Compaction, Replacement, Stub
+from pagein.events.entries import RELISTED, REWRITTEN, Compaction, Replacement, Stub
 from pagein.events.handles import step_handle
-from pagein.events.protocol import MODEL_PREFIX, USER_PREFIX, fingerprint, handed_items, normal_text
+from pagein.events.protocol import MODEL_PREFIX, USER_PREFIX, fingerprint, handed_items, is_same_item, normal_text
 from pagein.events.steps import ActionStep, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.client_lists import words_beside
-from pagein.memory.operations.lineage import Chain, Marks, align
+from pagein.memory.operations.lineage import Chain, Marks, Return, align, find_return
 
 MAX_TAKEN_BACK = 8
 """Items that are taken back at once, at most."""
@@ -36,7 +36,7 @@ CERTAIN_LETTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Relisted:
-    """A recorded item, by its place, that a list does not have any more; or has with these words, which are a part of it."""
+    """A recorded item, by its place, that a list does not have any more; or has with these ``words`` in its place."""
 
     place: int
     words: TaskStep | None = None
@@ -71,6 +71,28 @@ def find_gap(recorded: Sequence[Item]) -> tuple[Relisted, ...]:
     """Find what a list lacks between two places that it has: context of an earlier turn, which the view keeps."""
     places = range(len(recorded)) if all(map(_is_context, recorded)) else ()
     return tuple(Relisted(place, is_uncertain=True) for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """Messages of the user that a list has in other words, and where it goes on with what was recorded behind them."""
+
+    messages: tuple[Relisted, ...]
+    back: Return
+
+
+def find_rewriting(items: Sequence[Item], marks: Marks, chain: Marks) -> Rewriting | None:
+    """Find what a list words anew, where it goes on with all that was recorded behind that; None where more differs.
+
+    The list and the chain begin where they differ. ``marks`` are the fingerprints of the items.
+    """
+    back = find_return(marks, chain, 0, 0)
+    if back is None or back.first != back.chain or back.first > MAX_TAKEN_BACK:
+        return None
+    changed = [place for place in range(back.first) if not is_same_item(chain[place], marks[place])]
+    messages = tuple(Relisted(place, item) for place in changed if isinstance(item := items[place], TaskStep))
+    is_users = len(messages) == len(changed) and all(chain[place].startswith(USER_PREFIX) for place in changed)
+    return Rewriting(messages, back) if is_users else None
 
 
 def _is_context(item: Item) -> bool:
@@ -123,7 +145,9 @@ def find_newest_place(run: RunState, chain: Chain) -> int:
     return 0 if place <= ACKNOWLEDGED_CONTEXT else place
 
 
-def plan_relisting(run: RunState, chain: Chain, first: int, relisted: Sequence[Relisted]) -> Compaction | None:
+def plan_relisting(
+    run: RunState, chain: Chain, first: int, relisted: Sequence[Relisted], policy: str = RELISTED
+) -> Compaction | None:
     """Plan the compaction by which the view follows the list; None where it cannot. Places count from ``first`` in the chain."""
     view = run.current_view()
     replacements = []
@@ -140,7 +164,7 @@ def plan_relisting(run: RunState, chain: Chain, first: int, relisted: Sequence[R
     after = preview(view, shown)
     if not any(isinstance(entry.item, TaskStep) for entry in after.run):
         return None
-    return Compaction(tuple(replacements), RELISTED, "the list", view.tokens, after.tokens)
+    return Compaction(tuple(replacements), policy, "the list", view.tokens, after.tokens)
 
 
 def is_plain_text(step: TaskStep) -> bool:
@@ -161,6 +185,9 @@ def forget_lists_with(run: RunState, compaction: Compaction) -> None:
 
 def note_relisting(compaction: Compaction) -> tuple[str, ...]:
     """Name what a relisting changed."""
+    if compaction.policy == REWRITTEN:
+        handles = ", ".join(step_handle(replacement.first) for replacement in compaction.replacements)
+        return (f"the list has {handles} in other words than before, and so has the view",)
     return tuple(
         f"the list lacks {step_handle(replacement.first)}, which was recorded"
         if not replacement.stubs and replacement.summary is None

@@ -1,0 +1,146 @@
+"""A message of the user that each list words anew: a clock, or what is open in an editor, at the beginning of the list."""
+
+import pytest
+
+from pagein import AgentMemory, FormatError, TaskStep
+from pagein.events.steps import as_text
+
+TASK = "Fix the parser of dates. Never touch setup.cfg."
+
+
+def clock(turn):
+    return {"role": "user", "content": f"It is {turn} o'clock, and a{turn}.py is open.\n{TASK}"}
+
+
+def work(turn):
+    call = {"id": f"c{turn}", "type": "function", "function": {"name": "read", "arguments": f'{{"part":{turn}}}'}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{turn}", "content": f"Part {turn}. " + "One more line of it. " * 40},
+    ]
+
+
+def open_memory(path):
+    return AgentMemory.open(path, session="run", budget=1_500)
+
+
+def branches_of(memory):
+    return [branch.name for branch in memory.branches()]
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["one process", "reopened"])
+def test_a_first_message_that_changes_each_turn_is_one_branch_with_its_newest_words(tmp_path, reopened):
+    path, rows = tmp_path / "run.db", []
+    memory = open_memory(path)
+    for turn in range(30):
+        if reopened:
+            memory.close()
+            memory = open_memory(path)
+        rows = [clock(turn), *rows[1:]]
+        result = memory.record_messages(rows)
+        assert len(memory.steps) == (len(rows) + 1) // 2
+        assert memory.steps[0] == TaskStep(clock(turn)["content"])
+        request = memory.to_messages()
+        assert request[0]["content"].count(clock(turn)["content"]) == 1
+        assert not turn or f"It is {turn - 1} o'clock" not in str(request)
+        if turn > 1:
+            assert result.branch is None
+            assert result.repairs == ("the list has s0 in other words than before, and so has the view",)
+        rows = [*rows, *work(turn)]
+    assert branches_of(memory) == ["main", "branch-1"]
+    assert memory.verify().ok
+    memory.close()
+
+
+def test_the_rules_are_those_of_the_newest_words(tmp_path):
+    rules = ["Never touch setup.cfg.", "Never touch setup.cfg.", "Never rename a test.", "Never rename a test."]
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn, rule in enumerate(rules):
+            rows = [{"role": "user", "content": f"It is {turn} o'clock. {rule}"}, *rows[1:]]
+            memory.record_messages(rows)
+            rows = [*rows, *work(turn)]
+        assert [text for statement in memory.ledger() if "Never" in (text := statement.text)] == [
+            "Never rename a test."
+        ]
+
+
+def test_undo_and_the_other_branch_have_the_words_of_before(tmp_path):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(4):
+            rows = [clock(turn), *rows[1:]]
+            memory.record_messages(rows)
+            rows = [*rows, *work(turn)]
+        assert str(memory.expand("s0")).startswith("It is 3 o'clock")
+        memory.undo()
+        assert as_text(memory.steps[0].content).startswith("It is 2 o'clock")
+        memory.switch("main")
+        assert as_text(memory.steps[0].content).startswith("It is 0 o'clock")
+
+
+def test_what_is_erased_is_in_none_of_the_words_that_a_list_had(tmp_path):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(5):
+            rows = [clock(turn), *rows[1:]]
+            memory.record_messages(rows)
+            memory.to_messages()
+            rows = [*rows, *work(turn)]
+        memory.erase("s0")
+        assert "o'clock" not in str(memory.to_messages())
+        assert "o'clock" not in str(memory.steps)
+
+
+@pytest.mark.parametrize("whole", [None, True])
+def test_a_new_wording_that_leaves_out_what_followed_is_a_branch(tmp_path, whole):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(3):
+            rows = [clock(turn), *rows[1:], *work(turn)]
+            memory.record_messages(rows, whole=whole)
+        result = memory.record_messages([clock(7), *work(0), *work(8)], whole=whole)
+        assert result.branch == "branch-2"
+        assert len(memory.steps) == 3
+        with pytest.raises(FormatError, match="shares nothing"):
+            memory.record_messages([clock(8), *work(9)], whole=True)
+
+
+def test_a_picture_in_the_words_is_a_branch(tmp_path):
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{pixel}"}}
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(3):
+            words = [{"type": "text", "text": f"It is {turn} o'clock."}, picture]
+            rows = [{"role": "user", "content": words}, *rows[1:], *work(turn)]
+            memory.record_messages(rows)
+            assert f"It is {turn} o'clock." in str(memory.to_messages())
+        assert branches_of(memory) == ["main", "branch-1", "branch-2"]
+
+
+def test_a_task_behind_what_was_looked_up_for_each_turn_is_one_branch(tmp_path):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(12):
+            found = " ".join(f"{word}{turn}" for word in ("keel", "mast", "sail", "oar", "rope", "deck", "hull") * 4)
+            memory.record_messages([{"role": "user", "content": f"{found}\n\n{TASK}"}, *rows])
+            rows += work(turn)
+        assert branches_of(memory) == ["main", "branch-1"]
+        assert len(memory.steps) == 12
+        assert found in memory.to_messages()[0]["content"]
+
+
+@pytest.mark.parametrize(
+    "notes", ["{} notes are kept.", "The boat lies at pier {}, which was built of stone in the year {}."]
+)
+def test_two_messages_that_change_each_turn_are_one_branch(tmp_path, notes):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(12):
+            opening = [clock(turn), {"role": "user", "content": notes.format(turn, turn * 7)}]
+            memory.record_messages([*opening, *rows])
+            assert [message["content"] for message in memory.to_messages()[:2]] == [row["content"] for row in opening]
+            rows += work(turn)
+        assert branches_of(memory) == ["main", "branch-1"]
+        assert len(memory.steps) == 13
