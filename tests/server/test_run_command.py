@@ -19,6 +19,7 @@ from pagein.errors import ConfigurationError
 from pagein.events.steps import TaskStep
 from pagein.server import ServerApp, ServerSettings
 from pagein.server.clients import check_gemini_login, client_process
+from pagein.server.run import open_listener
 from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import run_agent
 
@@ -107,13 +108,24 @@ def test_run_uses_no_proxy_that_sends_its_key_elsewhere_or_ignores_an_option(fak
             ("--upstream", "http://127.0.0.1:1", "--upstream", "http://127.0.0.1:2"),
             "two upstreams are called 'default'",
         ),
+        (
+            ("--upstream", "http://127.0.0.1:1", "--host", "[::]"),
+            "listening on :: lets other machines in: set keys for them in [server.clients]",
+        ),
     ],
-    ids=["policy", "upstream"],
+    ids=["policy", "upstream", "host"],
 )
 def test_what_would_fail_at_each_request_fails_at_the_start(options, why, capsys, tmp_path):
     with patch("pagein.server.run.run_server", side_effect=AssertionError("it was served")):
         assert main(["serve", str(tmp_path / "runs.db"), "--port", "0", *options]) == 1
     assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this system has no IPv6")
+def test_the_address_that_stands_for_any_is_reached_by_both_protocols():
+    with open_listener("::", 0) as listener:
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, listener.getsockname()[1])).close()
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def serve(
     from pagein.server.run import run_server  # noqa: PLC0415 - needs the extra serve
 
     def announce(port: int) -> None:
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        address = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
         _output.print_text(f"serving {_stores.display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
         for number, (name, target) in enumerate(settings.upstreams.items()):
             _output.print_text(f"  {address}{f'/{name}' if number else ''} -> {target}")
@@ -215,7 +215,7 @@ def server_settings(
     return ServerSettings(
         db,
         _parse_upstreams(upstream) or _text_table(config, "server.upstreams"),
-        host=host,
+        host=host.strip("[]"),
         port=port,
         window=option_or_setting(config, "server.window", window),
         mode=option_or_setting(config, "server.mode", mode),

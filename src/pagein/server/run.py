@@ -80,7 +80,8 @@ def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:
     family, why = socket.AF_INET6 if ":" in host else socket.AF_INET, "a port is at most 65535"
     if 0 <= port < 65_536:
         try:
-            return socket.create_server((host, port), family=family, backlog=backlog)
+            is_any = host == "::" and socket.has_dualstack_ipv6()  # any address, the old ones too
+            return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=is_any)
         except OSError as error:
             why = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
     cure = "choose another with --port, 0 for any that is free"

@@ -72,7 +72,7 @@ class ServerSettings:
             raise ConfigurationError(f"a window is 1 token or more, not {self.window}")
         if self.host not in LOOPBACK and not self.keys:
             raise ConfigurationError(
-                f"listening on {self.host} lets other machines in: set keys for them in [server.keys], or use 127.0.0.1"
+                f"listening on {self.host} lets other machines in: set keys for them in [server.clients], or use 127.0.0.1"
             )
 
     def upstream_of(self, path: str) -> tuple[str, str, str]:
@@ -100,7 +100,7 @@ def tenant_of_credential(secret: str, credential: str) -> str:
 
 
 def hash_key(key: str) -> str:
-    """The SHA-256 of a proxy key, as ``[server.keys]`` has it."""
+    """The SHA-256 of a proxy key, as ``[server.clients]`` has it."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
