@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pagein._common.validation import is_number, is_whole_number
 from pagein.errors import ConfigurationError
 from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, PROCEDURE, Fact, content_key
 from pagein.summaries.sanitize import one_line
@@ -72,7 +73,7 @@ def build_block(
     ``cost`` is the counter's cost of a line, for callers that cache it. ``about`` is the block's introduction.
     """
     checked_tokens(max_tokens, "max_injection_tokens")
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+    if not (is_number(share) and 0 <= share <= 1):
         raise ConfigurationError(f"the guaranteed share is from 0 to 1, not {share!r}")
     measure = cost or counter.text
     frame = counter.text(f"{OPEN}\n{about}\n\n{CLOSE}")
@@ -110,7 +111,7 @@ def render_line(fact: Fact) -> str:
 
 def checked_tokens(tokens: object, what: str) -> int:
     """The count. Raises ConfigurationError unless it is a whole number, 0 or more."""
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+    if not is_whole_number(tokens) or tokens < 0:
         raise ConfigurationError(f"{what} is a whole number of tokens, 0 or more, not {tokens!r}")
     return tokens
 

@@ -106,7 +106,7 @@ def specifics(text: str) -> frozenset[str]:
     >>> specifics("port 8080") == specifics("port 8081")
     False
     """
-    denied = {"not"} if len(_NOT.findall(text)) % 2 else set()
+    denied = {"not"} if _denies(text) else set()
     return frozenset((*_NUMBER.findall(text), *identifiers(text), *denied))
 
 
@@ -176,9 +176,9 @@ def _differ(one: str, other: str) -> bool:
     """True if two values differ, and neither contains the other."""
     if content_key(one) == content_key(other):
         return False
-    if _value_terms(one) == _value_terms(other):
-        return bool(len(_NOT.findall(one)) % 2 != len(_NOT.findall(other)) % 2)
     first, second = _value_terms(one), _value_terms(other)
+    if first == second:
+        return _denies(one) != _denies(other)
     return not (first and second and (first <= second or second <= first))
 
 

@@ -55,16 +55,10 @@ def _draft(item: object, where: str, categories: tuple[str, ...], owners: Owners
         # A tenant's facts are shown to every user, so an import may not choose that scope.
         usual = owners.default_scope if named not in owners.scopes or named == "tenant" else named
         return FactDraft(
-            checked_content(item.get("content")),
-            checked_category(item.get("category", "context"), categories),
-            checked_confidence(item.get("confidence", 1.0)),
-            scope or usual,
-            start,
-            end,
-            _sources(item),
-            author=_text(item.get("author", "host")),
-            reason="imported",
-        )
+            checked_content(item.get("content")), checked_category(item.get("category", "context"), categories),
+            checked_confidence(item.get("confidence", 1.0)), scope or usual, start, end, _sources(item),
+            author=_text(item.get("author", "host")), reason="imported",
+        )  # fmt: skip
     except FactError as error:
         raise FactError(f"{where}: {error}") from error
 

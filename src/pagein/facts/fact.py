@@ -7,7 +7,9 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 
+from pagein._common.validation import is_number
 from pagein.errors import PageinError
 from pagein.events.entries import FactScope, FactStated, Source
 from pagein.summaries.sanitize import normalize_text
@@ -101,12 +103,11 @@ class Fact:
 
 def fact_from_entry(position: int, at: float, body: FactStated) -> Fact:
     """The fact that a log entry states."""
+    id_of = partial(fact_id, body.scope)
     return Fact(
-        fact_id(body.scope, position), body.content, body.category, body.confidence, body.scope, body.owner,
-        body.valid_from, body.valid_until, body.sources,
-        tuple(fact_id(body.scope, position_of) for position_of in body.supersedes),
-        tuple(fact_id(body.scope, position_of) for position_of in body.disputes),
-        stated_at=at, author=body.author,
+        id_of(position), body.content, body.category, body.confidence, body.scope, body.owner,
+        body.valid_from, body.valid_until, body.sources, tuple(map(id_of, body.supersedes)),
+        tuple(map(id_of, body.disputes)), stated_at=at, author=body.author,
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def checked_content(content: object) -> str:
 
 def checked_confidence(confidence: object) -> float:
     """The confidence as a float. Raises FactError unless it is a number from 0 to 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+    if not is_number(confidence):
         raise FactError(f"a confidence is a number from 0 to 1, not {confidence!r}. Nothing was recorded.")
     if not math.isfinite(confidence) or not 0 <= confidence <= 1:
         raise FactError(f"a confidence is from 0 to 1, not {confidence!r}. Nothing was recorded.")
@@ -181,9 +182,7 @@ def checked_scope(scope: object) -> FactScope:
 def checked_interval(start: object, end: object) -> None:
     """Raise FactError for invalid times, or an empty interval."""
     for time in (start, end):
-        if time is None:
-            continue
-        if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
+        if time is not None and not (is_number(time) and math.isfinite(time)):
             raise FactError(f"a time is in seconds since the epoch, not {time!r}. Nothing was recorded.")
     if isinstance(start, int | float) and isinstance(end, int | float) and not start < end:
         raise FactError(f"a fact valid from {start} until {end} never holds. Nothing was recorded.")

@@ -16,6 +16,7 @@ from html import escape
 from operator import itemgetter
 from typing import Any
 
+from pagein._common.validation import is_number
 from pagein.facts.block import GUARANTEED_SHARE, MIN_LINE_TOKENS, checked_tokens
 from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, content_key
 from pagein.facts.ranking import Weights
@@ -293,9 +294,7 @@ def _kept_indexes() -> _Indexes:
 
 
 def _confidence(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0.0
-    return min(1.0, max(0.0, float(value)))
+    return min(1.0, max(0.0, float(value))) if is_number(value) and math.isfinite(value) else 0.0
 
 
 def _escape_line(text: str) -> str:

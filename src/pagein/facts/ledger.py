@@ -111,29 +111,30 @@ class Ledger:
         positions = {*self.facts, *self.removals}
         erased = {at for at in positions if note.covers(at)}
         for at in erased:
-            fact = self.facts.pop(at, None)
+            self._drop(at)
             self.removals.pop(at, None)
-            if fact is not None and self.by_key.get(content_key(fact.content)) == at:
-                del self.by_key[content_key(fact.content)]
         self.touched |= erased
         self._changes = [change for change in self._changes if int(change.fact.id[2:]) not in erased]
 
     def _retire(self, position: int, entry: Entry, what: ChangeKind, author: str, reason: str, by: str = "") -> None:
-        fact = self.facts.pop(position, None)
+        fact = self._drop(position)
         if fact is None:
             return
         change = Change(entry.at, entry.position, what, fact, author, reason, by)
         self.removals[position] = change
         self.touched.add(position)
         self._changes.append(change)
-        key = content_key(fact.content)
-        if self.by_key.get(key) == position:
-            del self.by_key[key]
         for other in fact.disputes:
             at = int(other[2:])
             if at in self.facts and self.facts[at].disputed_by == fact.id:
                 self.facts[at] = replace(self.facts[at], disputed_by="")
                 self.touched.add(at)
+
+    def _drop(self, position: int) -> Fact | None:
+        fact = self.facts.pop(position, None)
+        if fact is not None and self.by_key.get(key := content_key(fact.content)) == position:
+            del self.by_key[key]
+        return fact
 
     def _confirm(self, entry: Entry, body: FactConfirmed) -> None:
         fact = self.facts.get(body.fact)

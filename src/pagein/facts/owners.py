@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pagein._common.surrogates import is_utf8
 from pagein.errors import ConfigurationError
 from pagein.events.entries import FactScope
 from pagein.log.branch_log import is_branching, run_of
@@ -67,10 +68,8 @@ class Owners:
         if self.session.startswith(RESERVED):
             raise ConfigurationError(f"the session {self.session!r} is a log of facts; give the run another name")
         for part in (self.session, self.user or "", self.project or "", self.task or ""):
-            try:
-                part.encode()
-            except UnicodeEncodeError:
-                raise ConfigurationError(f"a name is text without lone surrogates, not {part!r}") from None
+            if not is_utf8(part):
+                raise ConfigurationError(f"a name is text without lone surrogates, not {part!r}")
 
     @property
     def scopes(self) -> tuple[FactScope, ...]:

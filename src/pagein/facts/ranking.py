@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import ANY_SHARE, HALF_LIFE_DAYS, Constraint, check_fields
+from pagein._common.validation import ANY_SHARE, HALF_LIFE_DAYS, Constraint, check_fields, is_whole_number
 from pagein.errors import ConfigurationError
 from pagein.events.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
 from pagein.facts.fact import Fact
@@ -186,7 +186,7 @@ def _is_beside(before: Fact, fact: Fact) -> bool:
 
 def check_search(query: object, limit: object) -> None:
     """Raise ConfigurationError for a query that is no text, and for a limit below 1."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    if not is_whole_number(limit) or limit < 1:
         raise ConfigurationError(f"limit is a whole number of facts, 1 or more, not {limit!r}")
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is text, not {query!r}")
@@ -200,8 +200,7 @@ def context_of(items: Iterable[object]) -> str:
     texts: list[str] = []
     turns_read = 0
     for item in reversed(list(items)):
-        text = statement_text(item)
-        if text:
+        if text := statement_text(item):
             texts.append(text[-MAX_CONTEXT_CHARS:])
         if isinstance(item, TaskStep):
             turns_read += 1
@@ -213,9 +212,7 @@ def context_of(items: Iterable[object]) -> str:
 def statement_text(item: object) -> str:
     """The text of a step of the user, or of an answer; empty for other steps."""
     match item:
-        case TaskStep(content=content) | FinalAnswerStep(content=content):
-            return plain_text(content)
-        case ActionStep(content=content, tool_calls=()):
+        case TaskStep(content=content) | FinalAnswerStep(content=content) | ActionStep(content=content, tool_calls=()):
             return plain_text(content)
         case _:
             return ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pagein._common.validation import ANY_SHARE, COUNT, HALF_LIFE_DAYS, check_fields
+from pagein._common.validation import ANY_SHARE, COUNT, HALF_LIFE_DAYS, check_fields, is_number
 from pagein.errors import ConfigurationError
 from pagein.facts.contradiction import is_near
 from pagein.facts.fact import GUARANTEED, Fact
@@ -66,7 +66,7 @@ def select_evictions(facts: Sequence[Fact], coming: int, capacity: Capacity, now
 
 def stale_facts(facts: Iterable[Fact], now: float, days: float = 90.0) -> tuple[Fact, ...]:
     """The facts to review, oldest first: expired, or not stated for ``days``; guaranteed categories only if expired."""
-    if isinstance(days, bool) or not isinstance(days, int | float) or not days > 0:
+    if not (is_number(days) and days > 0):
         raise ConfigurationError(f"facts are stale after a number of days above 0, not {days!r}")
     stale = [
         fact

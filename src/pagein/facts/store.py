@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.view.view import OutOfView
@@ -232,8 +232,7 @@ class Facts:
 
     def get(self, id: str) -> Fact:
         """The current fact of an id. Raises UnknownFact, with the reason if it was removed."""
-        with self._lock:
-            self.refresh()
+        with self._current():
             return self._logs.get(id)
 
     def list(
@@ -243,8 +242,7 @@ class Facts:
         checked = None if scope is None else checked_scope(scope)
         kind = None if category is None else checked_category(category, self.settings.all_categories)
         now = self._clock()
-        with self._lock:
-            self.refresh()
+        with self._current():
             facts = [fact for ledger in self._logs.ledgers() for fact in ledger.facts.values()]
         return tuple(
             fact
@@ -268,14 +266,12 @@ class Facts:
 
     def rank(self, context: str = "", *, limit: int = MAX_RANKED) -> tuple[RankedFact, ...]:
         """The facts but procedures that hold now, ranked for the context (see ``context_of``); at most 512."""
-        with self._lock:
-            self.refresh()
+        with self._current():
             return self._logs.rank(context, self._clock(), limit)
 
     def block(self, context: str = "", *, counter: TokenCounter, max_tokens: int | None = None) -> Block:
         """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter."""
-        with self._lock:
-            self.refresh()
+        with self._current():
             return self._blocks.build(context, counter, max_tokens)
 
     def place_blocks(
@@ -285,14 +281,12 @@ class Facts:
 
         Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``placement``.
         """
-        with self._lock:
-            self.refresh()
+        with self._current():
             return self._blocks.place(blocks, context, self.tasks, position, counter, max_tokens)
 
     def place_head_block(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
         """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and matter."""
-        with self._lock:
-            self.refresh()
+        with self._current():
             return self._blocks.place_head(text, context, self.tasks, counter, max_tokens)
 
     @property
@@ -310,8 +304,7 @@ class Facts:
     def history(self, id: str) -> tuple[Change, ...]:
         """The changes of a fact, and of those it replaced, oldest first. Raises UnknownFact."""
         scope, position = parse_fact_id(id)
-        with self._lock:
-            self.refresh()
+        with self._current():
             changes = self._logs.of(scope).ledger.history(position) if scope in self.owners.scopes else ()
         if not changes:
             raise UnknownFact(id)
@@ -319,8 +312,7 @@ class Facts:
 
     def audit(self) -> tuple[Change, ...]:
         """Every change of every fact this memory may see, with author and reason, oldest first."""
-        with self._lock:
-            self.refresh()
+        with self._current():
             changes = [change for ledger in self._logs.ledgers() for change in ledger.changes()]
         return tuple(sorted(changes, key=lambda change: change.at))
 
@@ -420,20 +412,21 @@ class Facts:
 
         with self._lock:
             self.write(fact_log, decide)
-            facts = (self._resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts)
-            return tuple(dict.fromkeys(draft for draft in facts if draft is not None))
-
-    def _resulting_fact(self, draft: FactDraft, judgement: Judgement, ledger: Ledger) -> Fact | None:
-        fact = ledger.find(draft.content)
-        if fact is None and judgement.same:
-            fact = ledger.facts.get(parse_fact_id(judgement.same)[1])
-        return fact
+            facts = (_resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts)
+            return tuple(dict.fromkeys(fact for fact in facts if fact is not None))
 
     def write(self, fact_log: FactLog, decide: Callable[[Ledger], Sequence[Body]]) -> None:
         """Append what ``decide`` returns for the current ledger, and update the ranking. Raises what ``decide`` raises."""
         with self._lock:
             fact_log.change(decide, self._clock())
             self._logs.update_ranking(fact_log)
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """Hold the lock, with what other sessions and processes wrote folded in."""
+        with self._lock:
+            self.refresh()
+            yield
 
     def refresh(self) -> bool:
         """Fold in entries of other sessions and processes; return True if there were any."""
@@ -467,3 +460,8 @@ class Facts:
     def fact_log(self, scope: FactScope) -> FactLog:
         """The log of a scope. Raises FactError if the scope has no owner here."""
         return self._logs.of(scope)
+
+
+def _resulting_fact(draft: FactDraft, judgement: Judgement, ledger: Ledger) -> Fact | None:
+    same = ledger.facts.get(parse_fact_id(judgement.same)[1]) if judgement.same else None
+    return ledger.find(draft.content) or same

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from pagein._common.validation import is_number, is_whole_number
 from pagein.errors import ConfigurationError
 
 Role = Literal["system", "user", "assistant", "tool", "note"]
@@ -37,12 +38,12 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise ConfigurationError(f"a query is text, not {type(self.text).__name__}")
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or self.limit < 1:
+        if not is_whole_number(self.limit) or self.limit < 1:
             raise ConfigurationError(f"limit is a number of hits, 1 or more, not {self.limit!r}")
         if isinstance(self.sessions, str):
             raise ConfigurationError(f"sessions is a tuple of names, not {self.sessions!r}")
         for name, bound in (("since", self.since), ("until", self.until)):
-            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+            if bound is not None and not is_number(bound):
                 raise ConfigurationError(f"{name} is a time in seconds since the epoch, not {bound!r}")
         if not isinstance(self.role, str | tuple | None):
             raise ConfigurationError(f"role is one or a tuple of {', '.join(ROLES)}, not {self.role!r}")

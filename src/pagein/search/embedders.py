@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
+from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ConfigurationError
 from pagein.models.environment import read_api_key, require_sdk
 from pagein.search.base import Embedder
@@ -61,7 +62,7 @@ class MiniLM:
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
         for start in range(0, len(order), _BATCH_TEXTS):
             places = order[start : start + _BATCH_TEXTS]
-            batch = tokenizer.encode_batch([_replace_surrogates(texts[place]) for place in places])
+            batch = tokenizer.encode_batch([replace_surrogates(texts[place]) for place in places])
             ids = np.array([encoding.ids for encoding in batch], np.int64)
             mask = np.array([encoding.attention_mask for encoding in batch], np.int64)
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
@@ -98,10 +99,6 @@ def _load_session(threads: int) -> Any:
     return onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
 
 
-def _replace_surrogates(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
 class OpenAIEmbedder:
     """Any endpoint with OpenAI's embeddings API. The key is read from ``key_variable`` at each call and not stored.
 
@@ -132,7 +129,7 @@ class OpenAIEmbedder:
         with OpenAI(api_key=key, base_url=self._base_url, timeout=self._timeout, max_retries=1) as client:
             # An empty input is an error there.
             response = client.embeddings.create(
-                model=self._model, input=[_replace_surrogates(text) or " " for text in texts]
+                model=self._model, input=[replace_surrogates(text) or " " for text in texts]
             )
         return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
 

@@ -309,7 +309,9 @@ def select_hits(ranked: Sequence[ScoredCandidate], limit: int) -> list[ScoredCan
     hits = diverse[:limit]
     if limit >= MIN_HITS_TO_SEED:
         for kind in ("words", "meaning"):
-            _include_best(hits, max(diverse, key=lambda scored: scored.scores.get(kind, 0.0), default=None), kind)
+            best = max(diverse, key=lambda scored: scored.scores.get(kind, 0.0), default=None)
+            if best is not None and best not in hits and best.scores.get(kind, 0.0) > 0:
+                hits[-1] = best
     return hits
 
 
@@ -323,10 +325,3 @@ def _drop_repetitions(ranked: Iterable[ScoredCandidate]) -> Iterable[ScoredCandi
         hashes.add(text_hash)
         per_handle[handle] = per_handle.get(handle, 0) + 1
         yield scored
-
-
-def _include_best(hits: list[ScoredCandidate], best: ScoredCandidate | None, kind: str) -> None:
-    """Put the best by one kind of score in the last place, unless it is a hit already or scores 0."""
-    if best is None or best in hits or best.scores.get(kind, 0.0) <= 0:
-        return
-    hits[-1] = best

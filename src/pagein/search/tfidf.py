@@ -15,11 +15,12 @@ import functools
 import heapq
 import math
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pagein.search.tokenizer import STOP_WORDS, count_terms, stem, terms
+from pagein.search.tokenizer import STOP_WORDS, stem, terms
 
 Analyse = Callable[[str], Iterable[str]]
 
@@ -117,7 +118,7 @@ class TfIdf:
 
     def add(self, number: int, text: str) -> None:
         """Add a text under a free number."""
-        counts = count_terms(self._analyse(text))
+        counts = Counter(self._analyse(text))
         self._texts[number] = counts
         missing = number + 1 - len(self._squares)
         if missing > 0:
@@ -214,13 +215,12 @@ class TfIdf:
 
     def _bm25(self, query: str, np: Any) -> Any:
         """The BM25 of each number, with shares of its neighbours', as a share of the best."""
-        counts = count_terms(self._analyse(query))
         texts, size = len(self._texts), len(self._squares)
         spread = BM25_K1 * BM25_B * texts / (self._length or 1.0)
         lengths = self._lengths if np is None else np.frombuffer(self._lengths)
         scores: Any = [0.0] * size if np is None else np.zeros(size)
         total = 0.0
-        for term in counts:
+        for term in dict.fromkeys(self._analyse(query)):
             once, often = self._once.get(term, ()), self._often.get(term, {})
             frequency = len(once) + len(often)
             if not frequency:
@@ -253,7 +253,7 @@ class TfIdf:
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""
-        counts = count_terms(self._analyse(query))
+        counts = Counter(self._analyse(query))
         self._settle()
         most = math.log(1 + len(self._texts)) + 1
         size = len(self._squares)

@@ -276,14 +276,6 @@ def ends_with_question(text: str) -> bool:
     return _QUESTION.search(text) is not None
 
 
-def count_terms(terms: Iterable[str]) -> dict[str, int]:
-    """Count each term."""
-    counts: dict[str, int] = {}
-    for term in terms:
-        counts[term] = counts.get(term, 0) + 1
-    return counts
-
-
 def surface_forms(text: str, terms: Iterable[str]) -> dict[str, str]:
     """The first spelling of each term in the text, in lower case.
 

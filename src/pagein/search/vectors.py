@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pagein._common.validation import is_whole_number
 from pagein.errors import ConfigurationError
 from pagein.search.base import Embedder
 from pagein.search.index_store import Scope
@@ -27,9 +28,10 @@ class VectorStoreBase:
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
-        _check_numpy_version()
+        if not hasattr(np, "bitwise_count"):
+            raise ConfigurationError(f"vectors need NumPy 2 or later, this is {np.__version__}: pip install -U numpy")
         name, dimension = embedder.name, embedder.dimension
-        if not isinstance(name, str) or isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
+        if not isinstance(name, str) or not is_whole_number(dimension) or dimension < 1:
             raise ConfigurationError(f"an embedder has a name and a dimension above 0, not {name!r} and {dimension!r}")
         self.failure: Exception | None = None
         """The error of the embedder at the last query, or None."""
@@ -100,8 +102,3 @@ class EmbeddingScores:
         if missing and self._reading is not None:
             self._measured |= self._vectors.score_passages(self._reading, self._vector, missing)
         return {id: self._measured[id] for id in ids if id in self._measured}
-
-
-def _check_numpy_version() -> None:
-    if not hasattr(np, "bitwise_count"):
-        raise ConfigurationError(f"vectors need NumPy 2 or later, this is {np.__version__}: pip install -U numpy")
