@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import resources
@@ -46,11 +46,9 @@ class PlantedItem:
     def is_stale(self, request: str) -> bool:
         """True where an old form stands in the request: its value, with half of the words that it was said with."""
         lines = request.lower().splitlines()
-        return any(_repeats(line, key.lower(), old.lower()) for key, old in self._old_forms() for line in lines)
-
-    def _old_forms(self) -> Iterator[tuple[str, str]]:
-        for sentence in self.sentences[:-1]:
-            yield from ((key, sentence) for key in self.old_keys if key.lower() in sentence.lower())
+        keys = [key.lower() for key in self.old_keys]
+        forms = [(key, old) for old in map(str.lower, self.sentences[:-1]) for key in keys if key in old]
+        return any(_repeats(line, key, old) for key, old in forms for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

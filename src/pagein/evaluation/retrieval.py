@@ -68,8 +68,10 @@ def _find_missing(items: Iterable[Item], expansions: Iterable[Expansion]) -> Ite
         if not expansion.steps:  # a lone result: of an earlier step, or of no step
             results[str(expansion)] += 1
         for step in expansion.steps:
-            steps.append(_without_results(step))
-            results.update(_results_of(step))
+            answers = step.observations if isinstance(step, ActionStep) else ()
+            steps.append(replace(step, observations=()) if isinstance(step, ActionStep) else step)
+            recorded = (answer for answer in answers if answer is not None and answer.status != "unknown")
+            results.update(replace(answer, index=None) for answer in recorded)
     originals = [item for item in items if not isinstance(item, Observation)]
     for number, (before, after) in enumerate(zip(originals, steps, strict=False)):
         if before != after:
@@ -81,16 +83,6 @@ def _find_missing(items: Iterable[Item], expansions: Iterable[Expansion]) -> Ite
             if not results[answer]:
                 yield f"the result of {item.call_id!r}"
             results[answer] -= 1
-
-
-def _without_results(step: Step) -> Step:
-    return replace(step, observations=()) if isinstance(step, ActionStep) else step
-
-
-def _results_of(step: Step) -> Iterator[Observation]:
-    for observation in step.observations if isinstance(step, ActionStep) else ():
-        if observation is not None and observation.status != "unknown":
-            yield replace(observation, index=None)
 
 
 def _is_retrievable(memory: AgentMemory, handle: str, expansions: dict[int, Expansion]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactStated, Source
 from pagein.facts.contradiction import is_contrary, specifics
-from pagein.facts.fact import Fact, UnknownFact, checked_category, content_key, fact_id, parse_fact_id
+from pagein.facts.fact import Fact, UnknownFact, checked_category, content_key, parse_fact_id
 from pagein.facts.ledger import Ledger
 from pagein.facts.retention import Capacity, select_evictions
 
@@ -109,13 +109,10 @@ def build_bodies(
         keys.add(key)
         judgement = judgements.get(draft.content, NO_JUDGEMENT)
         places = _superseded_positions((*draft.supersedes, *judgement.supersedes), ledger, draft, strict=strict)
-        same_position = _same_fact_position(draft, ledger, judgement)
-        if same_position is not None and same_position not in places:
-            bodies.append(_confirmation(draft, same_position, ledger.facts[same_position]))
-            bodies += (
-                FactRemoved(place, f"said by {fact_id(draft.scope, same_position)} already", draft.author)
-                for place in places
-            )
+        same = find_same(draft, ledger, judgement)
+        if same is not None and (position := parse_fact_id(same.id)[1]) not in places:
+            bodies.append(_confirmation(draft, position, same))
+            bodies += (FactRemoved(place, f"said by {same.id} already", draft.author) for place in places)
         else:
             disputes = tuple(
                 at for id in judgement.disputes if (at := parse_fact_id(id)[1]) in ledger.facts and at not in places
@@ -152,14 +149,10 @@ def removal_reason(ledger: Ledger, position: int) -> str:
     return f"it was {change.what}" + (f" by {change.by}" if change.by else "")
 
 
-def _same_fact_position(draft: FactDraft, ledger: Ledger, judgement: Judgement) -> int | None:
-    same = ledger.find(draft.content)
-    if same is not None:
-        return parse_fact_id(same.id)[1]
-    if judgement.same:
-        position = parse_fact_id(judgement.same)[1]
-        return position if position in ledger.facts else None
-    return None
+def find_same(draft: FactDraft, ledger: Ledger, judgement: Judgement) -> Fact | None:
+    """The known fact that says the same as a draft."""
+    same = ledger.facts.get(parse_fact_id(judgement.same)[1]) if judgement.same else None
+    return ledger.find(draft.content) or same
 
 
 def _confirmation(draft: FactDraft, position: int, fact: Fact) -> FactConfirmed:

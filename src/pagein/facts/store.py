@@ -37,7 +37,7 @@ from pagein.facts.ledger import Change, Ledger, ledger_of
 from pagein.facts.owners import Owners
 from pagein.facts.placement import PlacedBlock
 from pagein.facts.ranking import MAX_RANKED, RankedFact, check_search
-from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, merge_facts, removal_reason
+from pagein.facts.reconcile import FactDraft, build_bodies, find_same, merge_facts, removal_reason
 from pagein.facts.retention import near_duplicates, stale_facts
 from pagein.facts.settings import Settings
 from pagein.log.base import LogStore
@@ -412,7 +412,7 @@ class Facts:
 
         with self._lock:
             self.write(fact_log, decide)
-            facts = (_resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts)
+            facts = (find_same(draft, fact_log.ledger, judgements[draft.content]) for draft in drafts)
             return tuple(dict.fromkeys(fact for fact in facts if fact is not None))
 
     def write(self, fact_log: FactLog, decide: Callable[[Ledger], Sequence[Body]]) -> None:
@@ -460,8 +460,3 @@ class Facts:
     def fact_log(self, scope: FactScope) -> FactLog:
         """The log of a scope. Raises FactError if the scope has no owner here."""
         return self._logs.of(scope)
-
-
-def _resulting_fact(draft: FactDraft, judgement: Judgement, ledger: Ledger) -> Fact | None:
-    same = ledger.facts.get(parse_fact_id(judgement.same)[1]) if judgement.same else None
-    return ledger.find(draft.content) or same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pagein.events.steps import Usage
@@ -60,7 +61,9 @@ class AnthropicModel(SdkModel):
             case "content_block_delta" if event.delta.type == "text_delta":
                 partial.texts.append(event.delta.text)
             case "message_delta":
-                partial.usage = _merge_output_usage(partial.usage, event.usage)
+                if partial.usage is not None:
+                    output = count_or_zero(getattr(event.usage, "output_tokens", None))
+                    partial.usage = replace(partial.usage, output_tokens=output)
                 self._raise_if_withheld(event.delta.stop_reason, partial.usage)
                 partial.finish = _FINISH_REASONS.get(event.delta.stop_reason or "", "other")
 
@@ -77,8 +80,3 @@ def _usage(reported: Any) -> Usage | None:
     stored = count_or_zero(getattr(reported, "cache_creation_input_tokens", None))
     total = count_or_zero(reported.input_tokens) + cached + stored
     return Usage(total, count_or_zero(getattr(reported, "output_tokens", None)), cached) if total else None
-
-
-def _merge_output_usage(usage: Usage | None, delta: Any) -> Usage | None:
-    output = count_or_zero(getattr(delta, "output_tokens", None))
-    return Usage(usage.input_tokens, output, usage.cached_tokens) if usage else None

@@ -22,8 +22,6 @@ from typing import Any
 
 from pagein.search.tokenizer import STOP_WORDS, stem, terms
 
-Analyse = Callable[[str], Iterable[str]]
-
 SCORE_DIGITS = 9
 """Digits of a score after the point that decide an order."""
 
@@ -96,8 +94,7 @@ class TfIdf:
     ``arrays`` False: never uses NumPy.
     """
 
-    def __init__(self, analyse: Analyse = fact_terms, *, arrays: bool = True) -> None:
-        self._analyse = analyse
+    def __init__(self, *, arrays: bool = True) -> None:
         self._arrays = arrays
         self._texts: dict[int, dict[str, int]] = {}
         self._once: dict[str, array[int]] = {}
@@ -118,7 +115,7 @@ class TfIdf:
 
     def add(self, number: int, text: str) -> None:
         """Add a text under a free number."""
-        counts = Counter(self._analyse(text))
+        counts = Counter(fact_terms(text))
         self._texts[number] = counts
         missing = number + 1 - len(self._squares)
         if missing > 0:
@@ -220,7 +217,7 @@ class TfIdf:
         lengths = self._lengths if np is None else np.frombuffer(self._lengths)
         scores: Any = [0.0] * size if np is None else np.zeros(size)
         total = 0.0
-        for term in dict.fromkeys(self._analyse(query)):
+        for term in dict.fromkeys(fact_terms(query)):
             once, often = self._once.get(term, ()), self._often.get(term, {})
             frequency = len(once) + len(often)
             if not frequency:
@@ -253,7 +250,7 @@ class TfIdf:
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""
-        counts = Counter(self._analyse(query))
+        counts = Counter(fact_terms(query))
         self._settle()
         most = math.log(1 + len(self._texts)) + 1
         size = len(self._squares)

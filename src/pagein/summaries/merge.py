@@ -51,7 +51,8 @@ def _merge_items(section: SectionName, items: Iterable[ItemT]) -> tuple[ItemT, .
     for item in items:
         if key := _key(section, item):
             older = table.get(key)
-            table[key] = _trim_handles(item) if older is None else choose(older, item)
+            alone = replace(item, handles=merge_handles((), item.handles))
+            table[key] = alone if older is None else choose(older, item)
     return tuple(table.values())
 
 
@@ -71,10 +72,6 @@ def merge_handles(older: tuple[str, ...], newer: tuple[str, ...]) -> tuple[str, 
     """Merge two lists of handles, each once at its newest place; keep the newest."""
     once = dict.fromkeys(reversed((*older, *newer)))
     return tuple(reversed(tuple(once)[:MAX_HANDLES_PER_ITEM]))
-
-
-def _trim_handles(item: ItemT) -> ItemT:
-    return replace(item, handles=merge_handles((), item.handles))
 
 
 def _close_tasks(tasks: tuple[TaskItem, ...], newer: Summary) -> tuple[TaskItem, ...]:

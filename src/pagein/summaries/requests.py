@@ -7,7 +7,7 @@ user message, inside frames that they cannot close.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -77,16 +77,12 @@ def build_requests(span: Span, settings: PromptSettings, previous: Summary | Non
             or NO_PREVIOUS
         )
     pieces = _split_evenly(span, _tokens_for_run(settings, previous_text), settings.counter)
-    total = str(len(pieces))
-    return tuple(
-        SummaryRequest(
-            _render_messages(
-                settings, "summarise", _render_span(piece), piece.handle, previous_text, str(number), total
-            ),
-            piece,
-        )
-        for number, piece in enumerate(pieces, 1)
-    )
+    requests = []
+    for number, piece in enumerate(pieces, 1):
+        run, part, parts = "\n".join(map(_render_quote, piece.texts)), str(number), str(len(pieces))
+        messages = _render_messages(settings, "summarise", run, piece.handle, previous_text, part, parts)
+        requests.append(SummaryRequest(messages, piece))
+    return tuple(requests)
 
 
 def _split_evenly(span: Span, tokens: int, counter: TokenCounter) -> tuple[Span, ...]:
@@ -151,7 +147,14 @@ def split_span(span: Span, tokens: int, counter: TokenCounter) -> tuple[Span, ..
                 tokens_left = tokens
             pieces[-1].append(part)
             tokens_left -= cost
-    return tuple(_build_piece(span, number, pieces) for number in range(len(pieces)))
+    if not pieces[0]:
+        return (Span(span.first, span.last),)
+    # The pieces cover the span without a gap; a text that was split is in both of its pieces' ranges.
+    starts = [span.first, *(_position(piece[0], span) for piece in pieces[1:]), span.last]
+    ends = (max(end, _position(piece[-1], span) + 1) for piece, end in zip(pieces, starts[1:], strict=True))
+    return tuple(
+        Span(first, min(end, span.last), tuple(piece)) for first, end, piece in zip(starts, ends, pieces, strict=False)
+    )
 
 
 def _split_text(quoted: QuotedText, tokens: int, counter: TokenCounter) -> Iterator[QuotedText]:
@@ -177,22 +180,9 @@ def _fitting_chars(quoted: QuotedText, tokens: int, counter: TokenCounter) -> in
     return size
 
 
-def _build_piece(span: Span, number: int, pieces: Sequence[Sequence[QuotedText]]) -> Span:
-    """Build a piece with its positions; the pieces cover the span without a gap."""
-    starts = [span.first, *(_position(piece[0], span) for piece in pieces[1:])]
-    first = starts[number]
-    following = starts[number + 1] if number + 1 < len(starts) else span.last
-    last = max(following, _position(pieces[number][-1], span) + 1) if pieces[number] else span.last
-    return Span(first, min(last, span.last), tuple(pieces[number]))
-
-
 def _position(quoted: QuotedText, span: Span) -> int:
     digits = re.match(r"s(\d+)", quoted.handle)
     return int(digits[1]) if digits else span.first
-
-
-def _render_span(span: Span) -> str:
-    return "\n".join(_render_quote(quoted) for quoted in span.texts)
 
 
 def _render_quote(quoted: QuotedText) -> str:

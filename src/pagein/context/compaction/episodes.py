@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import groupby
+from itertools import groupby, pairwise, takewhile
 
 from pagein.context.compaction.base import actions, newest_user_position
 from pagein.context.compaction.clips import content_tokens
@@ -35,7 +35,12 @@ def legal_stop(view: View, stop: int) -> int:
     """Return the last cut at or before ``stop``; where turns of talk leave, the first behind it at which an exchange begins, if any."""
     allowed = cuts(view)
     if may_fold_users(view):
-        exchange = min((start for start in _exchange_starts(view).intersection(allowed) if start >= stop), default=None)
+        starts = {
+            entry.first
+            for before, entry in pairwise(view.run)
+            if isinstance(entry.item, TaskStep) and not isinstance(before.item, TaskStep)
+        }
+        exchange = min((start for start in starts.intersection(allowed) if start >= stop), default=None)
         if exchange is not None:
             return exchange
     return max(
@@ -43,29 +48,13 @@ def legal_stop(view: View, stop: int) -> int:
     )
 
 
-def _exchange_starts(view: View) -> set[int]:
-    """Return the positions behind the first entry at which the user begins to speak."""
-    pairs = zip(view.run, view.run[1:], strict=False)
-    return {
-        entry.first for before, entry in pairs if isinstance(entry.item, TaskStep) > isinstance(before.item, TaskStep)
-    }
-
-
 def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
     """Yield the stretches of entries before ``stop``, split at user messages and important steps that stay."""
-    stretch: list[ViewEntry] = []
     protected = protected_positions(view)
-    for entry in view.run:
-        if entry.first >= stop or (is_protected(entry, protected) and not is_permanent(entry)):
-            if stretch:
-                yield tuple(stretch)
-            stretch = []
-            if entry.first >= stop:
-                return
-        else:
-            stretch.append(entry)
-    if stretch:
-        yield tuple(stretch)
+    before = takewhile(lambda entry: entry.first < stop, view.run)
+    for stays, entries in groupby(before, key=lambda entry: is_protected(entry, protected) and not is_permanent(entry)):
+        if not stays:
+            yield tuple(entries)
 
 
 def covered_range(view: View, stretch: tuple[ViewEntry, ...]) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from itertools import islice
 
 from pagein.context.compaction.base import is_stubbed, iter_observations
 from pagein.context.compaction.policies.mask import MASK_MIN_CHARS, masked_line
-from pagein.context.salience.lines import LineParser, ParsedLine
+from pagein.context.salience.lines import LineParser
 from pagein.context.tool_rules import Tools
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
@@ -132,14 +132,12 @@ def _results(entry: ViewEntry, parser: LineParser) -> Iterator[Result]:
         images = tuple(part for part in as_parts(observation.content) if not isinstance(part, Text))
         if is_stubbed(entry, index) or not (images or len(text) > MASK_MIN_CHARS):
             continue
-        parsed = (line for line in parser.parse_text(text) if line.key and not _is_empty_numbered(line))
-        lines = tuple((line.key, line.raw.strip()) for line in parsed)
+        parsed = (line for line in parser.parse_text(text) if line.key)
+        # An empty line behind its number and a tab is left out.
+        lines = tuple(
+            (line.key, line.raw.strip()) for line in parsed if not (line.key.isdigit() and line.raw[-1:] == "\t")
+        )
         yield Result(entry.first, index, entry.item.tool_calls[index], text, lines, images)
-
-
-def _is_empty_numbered(line: ParsedLine) -> bool:
-    """True for an empty line behind its number and a tab."""
-    return line.key.isdigit() and line.raw.endswith("\t")
 
 
 def _find_repeat(result: Result, newest_with: Mapping[str, list[Result]]) -> Result | None:

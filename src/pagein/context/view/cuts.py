@@ -23,7 +23,8 @@ def entry_bounds(view: View) -> frozenset[int]:
 
 def before_open_calls(view: View) -> frozenset[int]:
     """Allow no cut behind an action that waits for a result: it stays until all its results have come."""
-    waiting = next((entry.first for entry in view.run if _has_open_calls(entry)), view.head)
+    actions = ((entry.first, entry.item) for entry in view.run if isinstance(entry.item, ActionStep))
+    waiting = next((first for first, action in actions if open_calls(action, first)), view.head)
     return frozenset(bound for bound in entry_bounds(view) if bound <= waiting)
 
 
@@ -45,10 +46,6 @@ RULES: tuple[CutRule, ...] = (entry_bounds, before_open_calls, before_live_think
 def cuts(view: View) -> tuple[int, ...]:
     """Return the positions where the run may be split, in order."""
     return tuple(sorted(frozenset.intersection(*(rule(view) for rule in RULES))))
-
-
-def _has_open_calls(entry: ViewEntry) -> bool:
-    return isinstance(entry.item, ActionStep) and bool(open_calls(entry.item, entry.first))
 
 
 def has_thinking(entry: ViewEntry) -> bool:

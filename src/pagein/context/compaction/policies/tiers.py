@@ -80,18 +80,15 @@ class Tiers(CheckedFields):
             if is_newest and (high or len(episodes) >= self.episodes):
                 tokens_left = room - whole - (HANDLE_LINE_TOKENS * (len(stretches) - 1) if staying else 0)
                 yield summarize_stretch(view, stretch, max(0, tokens_left), visible)
-            elif fresh := _entries_after(stretch, episodes):
-                if not staying:
-                    tokens = int(view.limit * self.share)
-                    if is_talk(view):
-                        tokens = min(tokens, sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO)
-                    yield summarize_stretch(view, fresh, tokens, visible, own=True)
-                elif high and is_worth_folding(stretch):
-                    yield summarize_stretch(view, stretch, 0, visible)  # the newest summary covers all
-                elif is_worth_folding(fresh):
-                    most = sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO
-                    tokens = min(int(view.limit * self.share), most)
-                    yield summarize_stretch(view, fresh, tokens, visible, own=True)
+                continue
+            fresh = tuple(entry for entry in stretch if not episodes or entry.first > episodes[-1].first)
+            if fresh and staying and high and is_worth_folding(stretch):
+                yield summarize_stretch(view, stretch, 0, visible)  # the newest summary covers all
+            elif fresh and (not staying or is_worth_folding(fresh)):
+                tokens = int(view.limit * self.share)
+                if staying or is_talk(view):
+                    tokens = min(tokens, sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO)
+                yield summarize_stretch(view, fresh, tokens, visible, own=True)
 
     def _relevant_positions(self, view: View, stop: int, room: int) -> frozenset[int]:
         """Return the positions of the relevant steps behind the window, which stay."""
@@ -113,7 +110,3 @@ def _split_stretch(stretch: tuple[ViewEntry, ...], staying: frozenset[int]) -> I
     for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying):
         if not is_staying:
             yield tuple(part)
-
-
-def _entries_after(stretch: tuple[ViewEntry, ...], episodes: list[ViewEntry]) -> tuple[ViewEntry, ...]:
-    return tuple(entry for entry in stretch if not episodes or entry.first > episodes[-1].first)
