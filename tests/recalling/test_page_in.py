@@ -326,7 +326,7 @@ def test_a_turn_of_which_nothing_fits_is_not_shown():
         Hit("s5", "字 is it", 1.9, "", "run", 5, 0.0, "user"),
     )
     chosen = choose_turns((line, words), {}, 400, ANY_ESTIMATE, "字 is it")
-    assert [position for position, _, _ in chosen] == [5]
+    assert [turn.source.position for turn in chosen] == [5]
 
 
 @pytest.mark.slow

@@ -292,27 +292,16 @@ def _ends_of(text: str, most: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
 
 
-@dataclass(frozen=True, slots=True)
-class RecalledTurn:
-    """A turn out of view that a page-in shows: where, by whom, when, its text, and its worth for its tokens."""
-
-    position: int
-    handle: str
-    speaker: str
-    at: float
-    text: str
-    score: float
-
-    def render(self) -> str:
-        """Return the block: handle, speaker and date, then the text."""
-        date = datetime.fromtimestamp(self.at, UTC).strftime(", %Y-%m-%d") if self.at > 0 else ""
-        return f"[{self.handle}] {self.speaker}{date}:\n{quote_lines(self.text)}"
+def turn_block(handle: str, speaker: str, at: float, text: str) -> str:
+    """The block of a turn out of view: handle, speaker and date, then the text."""
+    date = datetime.fromtimestamp(at, UTC).strftime(", %Y-%m-%d") if at > 0 else ""
+    return f"[{handle}] {speaker}{date}:\n{quote_lines(text)}"
 
 
 def choose_turns(
     hits: Sequence[Hit], texts: Mapping[str, str], tokens: int, counter: TokenCounter, query: str
-) -> tuple[tuple[int, str, int], ...]:
-    """Choose whole turns that fit the tokens, best for their tokens first: position, block and tokens of each.
+) -> tuple[SourcedBlock, ...]:
+    """Choose whole turns that fit the tokens, best for their tokens first.
 
     ``texts`` has the whole texts by handle, where a hit is a part. A turn that is too long is cut to its lines nearest
     the query.
@@ -322,23 +311,23 @@ def choose_turns(
 
     matcher = TermMatcher(query_terms(query, QUERY_MAX_NAMES))
     limit = int(tokens * TURN_MAX_SHARE)
-    best: dict[str, tuple[float, int, str, int]] = {}
+    best: dict[str, tuple[float, int, str, int, BlockSource]] = {}
     top = max((hit.score for hit in hits), default=0.0)
     for hit in hits:
         if hit.handle in best or hit.score < top * TURN_MIN_SCORE:
             continue
-        text = texts.get(hit.handle, hit.text)
-        if counter.text(text) > limit:
-            text = snippet(text, matcher, limit, counter)[0]
+        whole = texts.get(hit.handle, hit.text)
+        text = snippet(whole, matcher, limit, counter)[0] if counter.text(whole) > limit else whole
         if not text:
             continue  # one long line, of which no piece fits
-        block = RecalledTurn(hit.position, hit.handle, hit.role, hit.at, text, hit.score).render()
+        block = turn_block(hit.handle, hit.role, hit.at, text)
         cost = counter.text(block) + 1
-        best[hit.handle] = (worth(hit.score, cost), hit.position, block, cost)
+        source = source_of_hit(hit, block, whole, kind="turn")
+        best[hit.handle] = (worth(hit.score, cost), hit.position, block, cost, source)
     chosen = []
-    for _, position, block, cost in sorted(best.values(), reverse=True):
+    for _, _, block, cost, source in sorted(best.values(), reverse=True, key=lambda turn: turn[:3]):
         if cost <= tokens:
-            chosen.append((position, block, cost))
+            chosen.append(SourcedBlock(block, source))
             tokens -= cost
     return tuple(chosen)
 

@@ -107,20 +107,11 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
             texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, paging.REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens
-    by_handle = {hit.handle: hit for hit in reversed(hits)}
-    turns = tuple(
-        _sourced_turn(by_handle, block, texts)
-        for _, block, _ in paging.choose_turns(hits, texts, most, view.counter, query)
-    )
+    turns = paging.choose_turns(hits, texts, most, view.counter, query)
     return paging.build_page_in(
         view, room, query, run.page_in.visible,
         worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
-
-
-def _sourced_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> paging.SourcedBlock:
-    hit = hits[block[1 : block.index("]")]]
-    return paging.SourcedBlock(block, paging.source_of_hit(hit, block, texts.get(hit.handle, hit.text), kind="turn"))
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
-from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, RecalledTurn
+from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, turn_block
 from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum, tracked_by_order
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
@@ -214,7 +214,7 @@ class _PastRun:
         for old in self._state.fold.ledger.superseded_texts().get(source.position, ()):
             text = text.replace(old, REPLACED)
         shown = "\n".join(numbered_lines(text, source.lines or ()))
-        return RecalledTurn(source.position, first.handle, first.role, first.at, shown, 0.0).render()
+        return turn_block(first.handle, first.role, first.at, shown)
 
     def _passages(self, source: BlockSource) -> Flow[list[Passage]]:
         """The passages of a text, as the search index has them."""
