@@ -9,7 +9,7 @@ import pytest
 from pagein import AgentMemory
 from pagein.events.steps import as_text
 from pagein.server.clients import compaction_point
-from pagein.server.known_calls import call_ids
+from pagein.server.naming import call_ids
 from pagein.testing.provider import Answer, Call
 from tests.server.sdk_agents import CHAT_TOOL, GEMINI_TOOL, TOOL
 

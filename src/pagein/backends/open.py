@@ -68,6 +68,15 @@ def is_postgres(address: str) -> bool:
     return match is not None and match[1].lower() in ("postgres", "postgresql")
 
 
+def display_name(address: str) -> str:
+    """The path of a store, or its address without the password."""
+    if not is_postgres(address):
+        return address
+    from pagein.backends.postgres.connection import address_of  # noqa: PLC0415 - its driver is an extra
+
+    return address_of(address).name
+
+
 def _path(url: str) -> str:
     """The path of a SQLite file at an address. Raises ConfigurationError, without the address: it may hold a password."""
     if not (match := _ADDRESS.match(url)):

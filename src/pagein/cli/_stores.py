@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.backends.open import is_postgres, open_log
+from pagein.backends.open import display_name, open_log
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
 from pagein.log.base import StoredLog
@@ -18,15 +18,6 @@ StoreAddress = Annotated[str, Parameter(help=_STORE)]
 OTHER_TENANT = "Another tenant may have some: --tenant NAME."
 """Where else to look. The tenants of a store are not listed: no tenant sees another."""
 ReadonlyStoreAddress = Annotated[str, Parameter(help=f"{_STORE} The command never writes to it.")]
-
-
-def display_name(db: str) -> str:
-    """The path of a store, or its address without the password."""
-    if not is_postgres(db):
-        return db
-    from pagein.backends.postgres.connection import address_of  # noqa: PLC0415 - its driver is an extra
-
-    return address_of(db).name
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from pagein.backends.open import display_name
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._settings import ConfiguredTenant, resolve_session, resolve_tenant
@@ -65,7 +66,7 @@ def erase(
         session = _stores.find_session(db, session, tenant)
     what = " ".join(handles) or (f"the session {session!r}" if whole else f"the facts of {user!r}")
     origin = f" of {session!r}" if handles else ""
-    if not yes and not _confirm(f"Erase {what}{origin} from {_stores.display_name(db)} permanently?"):
+    if not yes and not _confirm(f"Erase {what}{origin} from {display_name(db)} permanently?"):
         _output.print_error(_NOT_CONFIRMED)
         return DECLINED
     erasure = _run_erasure(db, handles, session, user, whole=whole, tenant=tenant, reason=reason, trace=not traceless)
@@ -101,9 +102,7 @@ def retain(
     _stores.list_sessions(db, tenant)
     retention = retain_sessions(db, age, dry_run=True, tenant=tenant)
     if retention.sessions and not dry_run:
-        question = (
-            f"Erase {_output.count_of(len(retention.sessions), 'session')} from {_stores.display_name(db)} permanently?"
-        )
+        question = f"Erase {_output.count_of(len(retention.sessions), 'session')} from {display_name(db)} permanently?"
         if not yes and not _confirm(question):
             _output.print_error(_NOT_CONFIRMED)
             return DECLINED

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from pagein.backends.open import display_name
 from pagein.cli import _output, _settings, _stores, checkpoint
 from pagein.cli._options import AsJson, ModelName, SessionName
 from pagein.cli._stores import ReadonlyStoreAddress
@@ -102,7 +103,7 @@ def _facts_session(db: str, tenant: str, user: str) -> str:
     users = sorted(users_with_facts(_stores.list_sessions(db, tenant, is_left_out=lambda _: False)))
     if user not in users:
         raise ConfigurationError(
-            f"{_stores.display_name(db)}: no facts of the user {user!r}. {_stores.users_hint(users)} {_stores.OTHER_TENANT}"
+            f"{display_name(db)}: no facts of the user {user!r}. {_stores.users_hint(users)} {_stores.OTHER_TENANT}"
         )
     return Owners("", user=user).log_name("user")
 

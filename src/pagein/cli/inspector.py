@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
+from pagein.backends.open import display_name
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._settings import ConfiguredTenant, resolve_session
@@ -129,7 +130,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
         threading.Thread(target=load_modules, daemon=True).start()
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
         needed = "?key=..." if settings.secret else ""
-        _output.print_text(f"{_stores.display_name(db)} at {address}{needed} (Ctrl-C ends it)")
+        _output.print_text(f"{display_name(db)} at {address}{needed} (Ctrl-C ends it)")
         sys.stdout.flush()
         if opens_browser:
             webbrowser.open(address)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pagein.backends.open import check_store
-from pagein.cli import _output, _stores
+from pagein.backends.open import check_store, display_name
+from pagein.cli import _output
 from pagein.cli._options import AsJson, SummarizerName, resolve_summarizer
 from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
 from pagein.cli._stores import StoreAddress
@@ -93,7 +93,7 @@ def serve(
 
     def announce(port: int) -> None:
         address = f"http://{f'[{settings.host}]' if ':' in settings.host else settings.host}:{port}"
-        _output.print_text(f"serving {_stores.display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
+        _output.print_text(f"serving {display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
         for number, (name, target) in enumerate(settings.upstreams.items()):
             _output.print_text(f"  {address}{f'/{name}' if number else ''} -> {target}")
         _output.print_text(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.backends.open import open_log
+from pagein.backends.open import display_name, open_log
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._settings import ConfiguredTenant, resolve_session
@@ -81,7 +81,7 @@ def import_file(
     log = open_log(db, session=name, tenant=exported.tenant if tenant is None else tenant)
     with contextlib.closing(log):
         result = import_session(exported, log)
-    _print_result(result, ("entry", "entries"), f"{_stores.display_name(db)}: {{}} in the session {name!r}", json=json)
+    _print_result(result, ("entry", "entries"), f"{display_name(db)}: {{}} in the session {name!r}", json=json)
     return 0
 
 

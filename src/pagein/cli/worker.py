@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.open import is_postgres
+from pagein.backends.open import display_name, is_postgres
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, resolve_summarizer
 from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
@@ -74,7 +74,7 @@ def worker(
             summaries=_summary_options(config, resolve_summarizer(summarizer), budget, policy),
         )  # fmt: skip
         if not json and not once:
-            _output.print_text(f"working on {_stores.display_name(db)}; SIGINT or SIGTERM ends it")
+            _output.print_text(f"working on {display_name(db)}; SIGINT or SIGTERM ends it")
         for result in work(jobs, stop=stop, once=once, every=every, lease=lease):
             failed += bool(result.failed)
             _print_result(result, json=json)

@@ -328,20 +328,14 @@ def warm_up() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-@dataclass(slots=True)
-class _OpenMemory:
-    memory: ServerMemory
-    counter: TokenCounter
-    size: int
-
-
 class MemoryPool:
     """Open memories by lineage. The caller sees to it that one lineage is used by one thread at a time."""
 
     def __init__(self, url: str, options: Mapping[str, Any], *, most: int, most_bytes: int) -> None:
         self._url, self._options = url, dict(options)
         self._most, self._most_bytes = most, most_bytes
-        self._open: OrderedDict[Lineage, _OpenMemory] = OrderedDict()
+        self._open: OrderedDict[Lineage, tuple[ServerMemory, int]] = OrderedDict()
+        """The memories, each with the bytes of its run's last request, the longest unused one first."""
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -355,38 +349,38 @@ class MemoryPool:
         Raises UnknownBranch, LogError.
         """
         with self._lock:
-            entry = self._open.pop(lineage, None)
-        if entry is not None and (is_side or entry.counter == counter):
+            memory, _ = self._open.pop(lineage, (None, 0))
+        if memory is not None and (is_side or memory.counter == counter):
             try:
-                entry.memory.refresh()
+                memory.refresh()
             except BaseException:
-                entry.memory.close()
+                memory.close()
                 raise
-            return entry.memory
-        if entry is not None:
-            entry.memory.close()
+            return memory
+        if memory is not None:
+            memory.close()
         options = {**self._options, "counter": counter, "format": format}
         return ServerMemory.open_lineage(self._url, lineage, options)
 
     def keep(self, lineage: Lineage, memory: ServerMemory, size: int) -> None:
         """Give a memory back; ``size`` are the bytes of its run's last request. The longest unused ones are closed."""
-        surplus: list[_OpenMemory] = []
+        surplus: list[ServerMemory] = []
         with self._lock:
-            previous = self._open.pop(lineage, None)
-            if previous is not None and previous.memory is not memory:
+            previous, _ = self._open.pop(lineage, (None, 0))
+            if previous is not None and previous is not memory:
                 surplus.append(previous)
-            self._open[lineage] = _OpenMemory(memory, memory.counter, size)
+            self._open[lineage] = memory, size
             while len(self._open) > 1 and (
-                len(self._open) > self._most or sum(entry.size for entry in self._open.values()) > self._most_bytes
+                len(self._open) > self._most or sum(size for _, size in self._open.values()) > self._most_bytes
             ):
-                surplus.append(self._open.popitem(last=False)[1])
-        for entry in surplus:
-            entry.memory.close()
+                surplus.append(self._open.popitem(last=False)[1][0])
+        for unused in surplus:
+            unused.close()
 
     def close(self) -> None:
         """Close every memory."""
         with self._lock:
-            entries = list(self._open.values())
+            memories = [memory for memory, _ in self._open.values()]
             self._open.clear()
-        for entry in entries:
-            entry.memory.close()
+        for memory in memories:
+            memory.close()

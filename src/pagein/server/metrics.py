@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
@@ -46,8 +47,7 @@ class Metrics:
         """Note the time that a request took here before it was forwarded."""
         self.added_seconds += seconds
         self.newest_added.append(seconds)
-        at = next((at for at, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))
-        self.buckets[at] += 1
+        self.buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def add_request(self, run: str, tokens: int, *, is_view: bool) -> None:
         """Note a request of a run."""

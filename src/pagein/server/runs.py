@@ -25,8 +25,8 @@ from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, count_rows, request_room, window_budget
 from pagein.server.clients import FULL_WINDOW, CompactionPoint
-from pagein.server.known_calls import KnownCalls
 from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
+from pagein.server.naming import KnownCalls
 from pagein.server.wire import WireProtocol
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import json_bytes

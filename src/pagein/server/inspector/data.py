@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pagein.backends.base import Store
-from pagein.backends.open import open_store
+from pagein.backends.open import display_name, open_store
 from pagein.context.costs import RunCost
 from pagein.context.view.layout import ContextBlock, ViewEntry
 from pagein.context.view.view import View
@@ -386,14 +386,3 @@ def _later_events(entry: Entry, first: int, last: int) -> Iterator[Json]:
                     yield _event(entry.at, f"asked for by {call.name}", step_handle(entry.position))
         case _:
             pass
-
-
-def display_name(address: str) -> str:
-    """The name of a store on a page: the path, or the address without its password."""
-    from pagein.backends.open import is_postgres  # noqa: PLC0415
-
-    if not is_postgres(address):
-        return address
-    from pagein.backends.postgres.connection import address_of  # noqa: PLC0415 - its driver is an extra
-
-    return address_of(address).name
