@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -67,10 +68,22 @@ class WireFormat:
     name: ClassVar[FormatName]
     tools_frame_tokens: ClassVar[int] = 16
     """Tokens that the provider adds to a request with tools; where it names no number, more than OpenAI's 12."""
+    own_key: ClassVar[str] = ""
+    """The key of the messages in a request that only this format has; "" where it has none."""
 
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request itself."""
         return request
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
+        """Count what only this format has in each message; a request with a key of its own is certain."""
+        is_certain = self.own_key and isinstance(request, Mapping) and self.own_key in request
+        is_certain = is_certain and "messages" not in request
+        return math.inf if is_certain else sum(self._count_row_signs(row) for row in rows if isinstance(row, dict))
+
+    @staticmethod
+    def _count_row_signs(row: dict[str, Any]) -> int:
+        raise NotImplementedError
 
     def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
         """Count the tools by their JSON, of which a provider shows the model at most all, and what it adds for them once.

@@ -188,7 +188,7 @@ def _gemini_system(request: Any) -> Any:
     """Return the system instruction of a request to Gemini; None in any other."""
     if not isinstance(request, Mapping) or "contents" not in request:
         return None
-    from pagein.formats.gemini.requests import system_instruction  # noqa: PLC0415 - loads for Gemini's requests
+    from pagein.formats.gemini.rules import system_instruction  # noqa: PLC0415 - loads for Gemini's requests
 
     return system_instruction(request)
 

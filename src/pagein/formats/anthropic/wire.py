@@ -37,6 +37,12 @@ _RESPONSE_KEYS = (
 # Types that kept parts may not have, because the renderer alone pairs calls and results.
 _PAIRED_TYPES = ("tool_use", "tool_result")
 
+_SIGN_FIELDS = ("stop_reason", "stop_sequence")
+_SIGN_BLOCKS = (
+    "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "search_result", "server_tool_use",
+    "mcp_tool_use", "container_upload", "compaction",
+)  # fmt: skip
+
 Block = dict[str, Any]
 
 
@@ -51,6 +57,7 @@ class Anthropic(WireFormat):
     cache_markers: int = rules.MAX_CACHE_MARKERS
 
     name = NAME
+    problems = staticmethod(rules.problems)
     tools_frame_tokens = rendering.ANTHROPIC_TOOL_PROMPT_TOKENS
 
     def parse(self, request: Any) -> tuple[Item, ...]:
@@ -78,10 +85,6 @@ class Anthropic(WireFormat):
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return rendering.replace_surrogates({"system": system, "messages": turns} if system else {"messages": turns})
 
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Return every rule of the messages API that the request breaks. Never raises."""
-        return rules.problems(request)
-
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool with its ``input_schema``."""
         named = {key: definition[key] for key in ("name", "description")}
@@ -90,18 +93,11 @@ class Anthropic(WireFormat):
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the fields and blocks of Anthropic's messages; a request's ``system`` is one more."""
         has_system = isinstance(request, Mapping) and request.get("system") is not None
-        return has_system + sum(_sign_count(row) for row in rows if isinstance(row, dict))
+        return has_system + WireFormat.count_signs(self, request, rows)
 
-
-_SIGN_FIELDS = ("stop_reason", "stop_sequence")
-_SIGN_BLOCKS = (
-    "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "search_result", "server_tool_use",
-    "mcp_tool_use", "container_upload", "compaction",
-)  # fmt: skip
-
-
-def _sign_count(row: Block) -> int:
-    return any(key in row for key in _SIGN_FIELDS) + sum(kind in _SIGN_BLOCKS for kind in parsing.part_types(row))
+    @staticmethod
+    def _count_row_signs(row: Block) -> int:
+        return any(key in row for key in _SIGN_FIELDS) + sum(kind in _SIGN_BLOCKS for kind in parsing.part_types(row))
 
 
 # -- parsing

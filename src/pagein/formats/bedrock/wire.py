@@ -8,7 +8,7 @@ the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ class Bedrock(WireFormat):
     """Messages of the Converse API. See ``Format`` for the methods."""
 
     name = NAME
+    problems = staticmethod(rules.problems)
     tools_frame_tokens = rendering.ANTHROPIC_TOOL_PROMPT_TOKENS
 
     def parse(self, request: Any) -> tuple[Item, ...]:
@@ -69,10 +70,6 @@ class Bedrock(WireFormat):
         request = {"system": system, "messages": rows} if system else {"messages": rows}
         return rendering.replace_surrogates(request)
 
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Return every rule of the Converse API that the request breaks. Never raises."""
-        return rules.problems(request)
-
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request for boto3's ``converse``, with bytes in place of base64."""
         return dict(rendering.with_bytes(request, ("bytes", "redactedContent"), ("input", "json")))
@@ -82,16 +79,13 @@ class Bedrock(WireFormat):
         named = {key: definition[key] for key in ("name", "description")}
         return {"toolSpec": {**named, "inputSchema": {"json": definition["parameters"]}}}
 
-    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
+    @staticmethod
+    def _count_row_signs(row: Block) -> int:
         """Count the blocks without a ``type``, as only Converse has them."""
-        return sum(_sign_count(row) for row in rows if isinstance(row, dict))
-
-
-def _sign_count(row: Block) -> int:
-    content = row.get("content")
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    has_types = any(kind is not None for kind in parsing.part_types(row))
-    return 0 if has_types else sum(bool(rules.block_key(block)) for block in blocks)
+        content = row.get("content")
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        has_types = any(kind is not None for kind in parsing.part_types(row))
+        return 0 if has_types else sum(bool(rules.block_key(block)) for block in blocks)
 
 
 # -- parsing

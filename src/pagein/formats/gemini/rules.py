@@ -1,4 +1,6 @@
-"""Validation of requests to Gemini's ``generateContent``, independent of rendering.
+"""Reading and validation of requests to Gemini's ``generateContent``, independent of rendering.
+
+REST writes ``functionCall``, the Python SDK ``function_call``; both are read, REST's is written. Bytes become base64.
 
 Each rule is an error 400 of the API, most of them reported at google-gemini/gemini-cli:
 
@@ -19,12 +21,11 @@ thoughts are not checked: only Gemini 3 asks for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.formats.gemini.requests import read_request, system_parts
-from pagein.formats.parsing import is_utf8, type_name
+from pagein.formats.parsing import content_rows, is_utf8, to_plain_json, type_name
 
 ROLES = ("user", "model")
 NAME_MAX_CHARS = 64
@@ -39,7 +40,93 @@ _BESIDE_DATA = {"thought", "thoughtSignature", "videoMetadata", "mediaResolution
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _BASE64 = re.compile(r"[a-zA-Z0-9+/=_-]+")
 
+_FREE_KEYS = frozenset({"args", "response", "partMetadata"})
+"""Fields with the application's own JSON, whose keys are not ours to write."""
+
+RESPONSE_KEYS = ("usageMetadata", "modelVersion")
+"""The fields of a response that are read with its content."""
+
+_SYSTEM_KEYS = ("systemInstruction", "system_instruction")
+
 Row = dict[str, Any]
+
+
+# -- reading: the SDK's dicts and objects, and single contents, as one shape
+
+
+def read_request(request: Any) -> tuple[Any, list[Any]]:
+    """Return the system instruction, None where there is none, and the contents. Raises FormatError."""
+    if isinstance(request, Mapping) and not {"parts", "role"} & request.keys():
+        key = next((key for key in ("contents", "messages") if key in request), None)
+        if key is None:
+            raise FormatError("the request has no contents", path="contents")
+        system = system_instruction(request)
+        request = request[key]
+    else:
+        system = None
+    if request is None:
+        raise FormatError("expected a list of contents, not null", path="contents")
+    return system, [_response_content(_camel_case(row)) for row in content_rows(request)]
+
+
+def _response_content(row: Any) -> Any:
+    """Return the content of the first candidate where the row is a whole response, with the usage that it reports."""
+    match row:
+        case {"candidates": [{"content": dict(content)}, *_]}:
+            return {**content, **{key: row[key] for key in RESPONSE_KEYS if key in row}}
+        case {"candidates": [{"finishReason": reason}, *_]}:
+            raise FormatError(
+                f"a response without content, whose finish reason is {reason}: ask again", path="contents"
+            )
+        case _:
+            return row
+
+
+def system_instruction(request: Mapping[Any, Any]) -> Any:
+    """Return the system instruction of a request or of its config; None where there is none."""
+    config = request.get("config")
+    if callable(getattr(type(config), "model_dump", None)):  # a GenerateContentConfig
+        config = {key: getattr(config, key, None) for key in _SYSTEM_KEYS}
+    for holder in (request, config if isinstance(config, Mapping) else {}):
+        for key in _SYSTEM_KEYS:
+            if holder.get(key) is not None:
+                return _camel_case(to_plain_json(holder[key], key, encode_bytes=True))
+    return None
+
+
+def _camel_case(value: Any) -> Any:
+    """Write the keys as REST does, and leave out nulls."""
+    match value:
+        case list():
+            return [_camel_case(item) for item in value]
+        case dict():
+            named = (
+                (re.sub(r"(?<=[a-z0-9])_([a-z])", lambda match: match[1].upper(), key), item)
+                for key, item in value.items()
+            )
+            return {key: item if key in _FREE_KEYS else _camel_case(item) for key, item in named if item is not None}
+        case _:
+            return value
+
+
+def system_parts(system: Any) -> list[tuple[Any, str]]:
+    """Return the parts of a system instruction with their paths: a text, a content, parts or one part."""
+    path = "systemInstruction"
+    match system:
+        case str():
+            return [({"text": system}, path)]
+        case {"parts": list(parts)}:
+            return [(part, f"{path}.parts[{index}]") for index, part in enumerate(parts)]
+        case list():
+            texts = ({"text": part} if isinstance(part, str) else part for part in system)
+            return [(part, f"{path}[{index}]") for index, part in enumerate(texts)]
+        case {"text": _}:
+            return [(system, path)]
+        case _:
+            raise FormatError(f"expected text or a content with parts, not {type_name(system)}", path=path)
+
+
+# -- rules
 
 
 def problems(request: Any) -> tuple[str, ...]:

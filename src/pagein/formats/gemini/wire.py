@@ -9,8 +9,7 @@ failed. Calls that came without an id go back without one, paired by their order
 from __future__ import annotations
 
 import base64
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,7 +19,6 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
 from pagein.formats.gemini import rules
-from pagein.formats.gemini.requests import read_request, system_parts
 from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME: Final = "gemini"
@@ -48,13 +46,15 @@ class Gemini(WireFormat):
     skip_signatures: bool = False
 
     name = NAME
+    own_key = "contents"
+    problems = staticmethod(rules.problems)
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the system instruction and the contents, in order. Raises FormatError with the path of the fault."""
-        system, rows = read_request(request)
+        system, rows = rules.read_request(request)
         items: list[Item] = []
         if system is not None:
-            items.append(steps.SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
+            items.append(steps.SystemPromptStep(tuple(_part(row, path) for row, path in rules.system_parts(system))))
         open_calls: list[tuple[int, steps.ToolCall]] = []
         for index, row in enumerate(rows):
             content = parsing.Fields(row, f"contents[{index}]")
@@ -85,10 +85,6 @@ class Gemini(WireFormat):
             request["systemInstruction"] = {"parts": system}
         return rendering.replace_surrogates(request)
 
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Return every rule of ``generateContent`` that the request breaks. Never raises."""
-        return rules.problems(request)
-
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return ``contents`` and ``config`` for google-genai's ``generate_content``, with bytes where its types have them."""
         keywords: dict[str, Any] = {
@@ -105,11 +101,9 @@ class Gemini(WireFormat):
         named = {key: definition[key] for key in ("name", "description")}
         return {**named, "parametersJsonSchema": definition["parameters"]}
 
-    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
-        """Count the contents, which have ``parts``; a request with ``contents`` is certain."""
-        if isinstance(request, Mapping) and "contents" in request and "messages" not in request:
-            return math.inf
-        return sum(isinstance(row, dict) and isinstance(row.get("parts"), list) for row in rows)
+    @staticmethod
+    def _count_row_signs(row: Row) -> int:
+        return isinstance(row.get("parts"), list)
 
 
 # -- parsing

@@ -49,6 +49,7 @@ class LangChain(WireFormat):
     """LangChain's messages. See ``Format`` for the methods."""
 
     name = NAME
+    problems = staticmethod(rules.problems)
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse LangChain's messages or their dicts, in order. Raises FormatError with the path of the fault."""
@@ -66,10 +67,6 @@ class LangChain(WireFormat):
         limited = list(rendering.with_call_limit(messages, openai_rules.MAX_CALLS))
         rows = (_message_row(message) for message in rendering.with_wire_ids(limited, _wire_id))
         return {"messages": rendering.replace_surrogates([row for row in rows if row is not None])}
-
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Return every rule of a provider behind LangChain that the request breaks. Never raises."""
-        return rules.problems(request)
 
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as OpenAI's chat completions take it."""

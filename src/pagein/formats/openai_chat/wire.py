@@ -12,7 +12,7 @@ that a tool returned is sent in a user message behind the results of its turn, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,6 +35,10 @@ _FIELDS_AFTER = ("refusal", "audio")
 _RENDERED_KEYS = ("role", "content", "tool_calls", "tool_call_id")
 """Keys that the renderer sets; kept fields never override them."""
 
+_SIGN_ROLES = ("tool", "function", "developer")
+_SIGN_FIELDS = ("tool_calls", "function_call", "tool_call_id", "refusal", "reasoning_content")
+_SIGN_PARTS = ("image_url", "input_audio", "file", "refusal")
+
 _IMAGE_CURE = "send the picture's bytes in base64 or its https URL, or leave the part out"
 
 
@@ -43,6 +47,7 @@ class OpenAIChat(WireFormat):
     """OpenAI chat completions. See ``Format`` for the methods."""
 
     name = NAME
+    problems = staticmethod(rules.problems)
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
@@ -61,27 +66,14 @@ class OpenAIChat(WireFormat):
                 rows.append({"role": "user", "content": shown})
         return {"messages": rendering.replace_surrogates(rows)}
 
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Return every rule of chat completions that the request breaks. Never raises."""
-        return rules.problems(request)
-
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a ``function``."""
         return {"type": "function", "function": dict(definition)}
 
-    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
-        """Count the roles, fields and parts of OpenAI's chat completions."""
-        return sum(_sign_count(row) for row in rows if isinstance(row, dict))
-
-
-_SIGN_ROLES = ("tool", "function", "developer")
-_SIGN_FIELDS = ("tool_calls", "function_call", "tool_call_id", "refusal", "reasoning_content")
-_SIGN_PARTS = ("image_url", "input_audio", "file", "refusal")
-
-
-def _sign_count(row: dict[str, Any]) -> int:
-    is_own = row.get("role") in _SIGN_ROLES or any(row.get(key) is not None for key in _SIGN_FIELDS)
-    return is_own + sum(kind in _SIGN_PARTS for kind in parsing.part_types(row))
+    @staticmethod
+    def _count_row_signs(row: dict[str, Any]) -> int:
+        is_own = row.get("role") in _SIGN_ROLES or any(row.get(key) is not None for key in _SIGN_FIELDS)
+        return is_own + sum(kind in _SIGN_PARTS for kind in parsing.part_types(row))
 
 
 # -- parsing
