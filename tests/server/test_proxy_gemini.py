@@ -319,11 +319,11 @@ def test_a_side_request_to_another_model_leaves_the_memory_of_its_run_open(stack
     client._api_client._http_options.headers["x-session-id"] = "one"
     history = run_gemini(client, stream=True)
     pool = made.app._parts.proxy._runs._pool._open
-    (before,) = (entry.memory for entry in pool.values())
+    (before,) = (memory for memory, _ in pool.values())
     body = {**CHECKS["a loop"], "contents": [*history, USER]}
     answer = made.http().post(ASK.replace(MODEL, "gemini-3-flash"), json=body, headers={"x-session-id": "one"})
     assert answer.headers["x-pagein"] == "side"
-    assert [entry.memory for entry in pool.values()] == [before]
+    assert [memory for memory, _ in pool.values()] == [before]
 
 
 # Keys

@@ -63,7 +63,7 @@ def test_what_a_request_recorded_is_learned_and_indexed_while_its_answer_is_awai
     made = stack(ToolLoop(6), window=WINDOW)
     run_messages(made.claude("a run"), stream=True, size=SIZE)
     pool = made.app._parts.proxy._runs._pool
-    (memory,) = (entry.memory for entry in pool._open.values())
+    (memory,) = (memory for memory, _ in pool._open.values())
     runtime = memory._runtime
     pending = {text.source for text in runtime.state.fold.tracker._pending}
     assert pending <= {"said"}, "all but the last answer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
@@ -15,6 +16,8 @@ def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str],
     def find(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(modules[name]), name)
+        value = getattr(import_module(modules[name]), name)
+        setattr(sys.modules[package], name, value)  # the next use finds it there
+        return value
 
     return find

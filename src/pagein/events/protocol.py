@@ -1,4 +1,5 @@
-"""The order of events in a run: one transition table, and the matching of observations to calls.
+# ruff: noqa: RUF001 - letters of other languages
+"""The order of events in a run: one transition table, the matching of observations to calls, and results in plain text.
 
 A run is idle, or it waits for the results of its last action. An event that comes while calls are open closes them
 first, each with an ``unknown`` observation: the run stopped before their results were recorded, and they may have run.
@@ -17,14 +18,14 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import assert_never
 
 from pagein._common.surrogates import replace_surrogates
-from pagein.errors import ProtocolError
+from pagein.errors import ConfigurationError, ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Replacement, Undo, Unpin
 from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields, speaker_name
@@ -292,7 +293,7 @@ def _prefix(item: steps.Step | steps.Observation) -> bytes:
 
 
 TEXT_ACTION = re.compile(
-    r"^[ \t*_#>]*(?:(?:Action(?: Input| \d+)?|Tool(?: call)?|Command|Code|Run|Call(?:ing tools?)?|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Hành động|الإجراء)\s*\**\s*(?:[:：]|$)|```|\$ \S"  # noqa: RUF001
+    r"^[ \t*_#>]*(?:(?:Action(?: Input| \d+)?|Tool(?: call)?|Command|Code|Run|Call(?:ing tools?)?|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|[行动動]+[动動作]|アクション|행동|Hành động|الإجراء)\s*\**\s*(?:[:：]|$)|```|\$ \S"
     r"|<(?:[^\W\d_]+_[\w]+|tool_calls?|function_calls?|invoke|function|execute|code|bash|run|call|[^\x00-\x7f]\w*|\w+(?= [^<>\n]{0,200}/>))\b[^<>\n]{0,200}>|[a-z_]\w*\([^\n]*\)\s*$)|\A\s*\{\s*\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -300,7 +301,7 @@ TEXT_ACTION = re.compile(
 
 
 _CALLING_END = re.compile(
-    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"  # noqa: RUF001
+    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"
     r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -340,3 +341,69 @@ def current_prompt(step: steps.SystemPromptStep) -> tuple[steps.SystemPromptStep
     note = json.loads(step.extra.body)
     extra = None if note["extra"] is None else steps.Opaque(*note["extra"])
     return replace(step, extra=extra), tuple(note["replaces"])
+
+
+# Agents that speak text alone: the result of an action comes as a message of the user. It goes out again as it came.
+
+
+TextObservations = str | re.Pattern[str] | Callable[[str], bool] | bool | None
+"""The messages of the user that are results: those that begin with a text, that match a pattern from their beginning on, or
+that a function says so of. None: those that certainly are; False: none."""
+
+_RESULT = re.compile(
+    r"[\s*_]*(?:(?:Call id:[^\n]*\n\s*)?(?:Observation(?: \d+)?|Beobachtung|Observaci[oó]n|Osservazione|Observa[çc][aã]o|Наблюдение|[观觀観][察测測](?:结果|結果)?|관찰(?: ?결과)?|Quan sát|الملاحظة"
+    r"|(?:Tool|Code|Command|Function|Shell|Terminal|Execution|Program)[ _-](?:Output|Result|Response)s?|(?:工具|代码|命令|函数|执行|运行|调用)[^\s:：]{0,6}(?:结果|输出|返回)[^\s:：]{0,2})\s*\**\s*[:：]"
+    r"|(?:Call id:[^\n]*\n\s*)?Error:\s[\s\S]*\bNow let's retry: take care not to repeat|exitcode: -?\d|Command \w+ returned:"
+    r"|<(?:returncode|(?:std)?out(?:put)?|stderr|results?|tool_(?:response|result|output)s?|function_(?:response|result|output)s?|(?:command|execution|code|bash)_(?:result|output)s?|observations?)\b|```tool_output\b"
+    r"|EXECUTION RESULT of |\[[\w-]{1,60}(?: for [^\]\n]{0,200})?\] Result:)",
+    re.IGNORECASE,
+)
+"""A result in text, as ReAct (in several languages), smolagents, mini-swe-agent, SWE-agent, OpenHands, Cline, AutoGPT, AutoGen, and models
+that call tools in tags spell it. Behind an action in text alone: both are needed."""
+
+
+def check_observations(observations: object) -> TextObservations:
+    """The value, unchanged. Raises ConfigurationError for one that tells no results."""
+    if observations is None or isinstance(observations, bool | re.Pattern) or callable(observations):
+        return observations
+    if isinstance(observations, str) and observations:
+        return observations
+    raise ConfigurationError(
+        f"observations is the beginning of a result, a compiled pattern, a function of a text, or False, not {observations!r}"
+    )
+
+
+def mark_observations(
+    items: Sequence[steps.Step | steps.Observation],
+    observations: TextObservations,
+    last_action: steps.ActionStep | None,
+) -> Sequence[steps.Step | steps.Observation]:
+    """Make observations of the user's messages that are results. ``last_action`` stands right before the first item."""
+    if observations is False or not any(isinstance(item, steps.TaskStep) for item in items):
+        return items
+    marked: list[steps.Step | steps.Observation] = []
+    action = last_action
+    for item in items:
+        step = item
+        if isinstance(item, steps.TaskStep) and action is not None and _is_result(item, observations, action):
+            step = as_text_observation(item)
+        elif not isinstance(item, steps.Observation):
+            action = item if isinstance(item, steps.ActionStep) and not item.tool_calls else None
+        marked.append(step)
+    return marked
+
+
+def has_text_observation(items: Sequence[steps.Step | steps.Observation]) -> bool:
+    """True if one of the items is a result that came as a message of the user."""
+    return any(isinstance(item, steps.Observation) and item.is_message for item in items)
+
+
+def _is_result(step: steps.TaskStep, observations: TextObservations, action: steps.ActionStep) -> bool:
+    text = steps.as_text(step.content)
+    if observations is None or observations is True:
+        return _RESULT.match(text) is not None and TEXT_ACTION.search(steps.as_text(action.content)) is not None
+    if isinstance(observations, str):
+        return text.lstrip().startswith(observations)
+    if isinstance(observations, re.Pattern):
+        return observations.match(text) is not None
+    return callable(observations) and bool(observations(text))

@@ -21,6 +21,7 @@ from pagein.errors import (
     LogUnwritable,
 )
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
+from pagein.events.protocol import TextObservations
 from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
@@ -37,7 +38,6 @@ from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.history import find_lost_entry
 from pagein.memory.operations.ingest import Transcript, read_transcript
 from pagein.memory.operations.load import catch_up
-from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.options import (
     Options,
     build_state,

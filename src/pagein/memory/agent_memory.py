@@ -10,6 +10,7 @@ from pagein._common.flows import drive
 from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope, Importance
+from pagein.events.protocol import TextObservations
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import FormatName, keywords
@@ -32,7 +33,6 @@ from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
-from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.requests import RequestFilter, RequestRecord

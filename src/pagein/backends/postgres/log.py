@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack
 
 from pagein.backends.base import memory_index
-from pagein.backends.database_store import DatabaseStore, StoreOptions
+from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
@@ -16,7 +16,6 @@ from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
-from pagein.log.row_log import RowLogBase
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Unpack
 from weakref import WeakValueDictionary
 
-from pagein.backends.database_store import DatabaseStore, StoreOptions
+from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, set_wait, translate_errors
 from pagein.backends.sqlite.requests import RunKey, SQLiteRequests, forget_requests
@@ -25,7 +25,6 @@ from pagein.log.codec import encode
 from pagein.log.encryption import Encryption
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
-from pagein.log.row_log import RowLogBase
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex

@@ -12,13 +12,13 @@ from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from pagein.memory.erasure.eraser import Eraser
-    from pagein.memory.erasure.scope import Erasure
+    from pagein.memory.erasure.sessions import Erasure
     from pagein.memory.operations.erase import erase, erase_facts, erase_session
 
 __all__ = ["Erasure", "Eraser", "erase", "erase_facts", "erase_session"]
 
 __getattr__ = lazy_attributes(
     __name__,
-    {"Erasure": "pagein.memory.erasure.scope", "Eraser": "pagein.memory.erasure.eraser"}
+    {"Erasure": "pagein.memory.erasure.sessions", "Eraser": "pagein.memory.erasure.eraser"}
     | dict.fromkeys(("erase", "erase_facts", "erase_session"), "pagein.memory.operations.erase"),
 )

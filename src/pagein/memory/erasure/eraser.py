@@ -27,7 +27,7 @@ from pagein.memory.erasure.plan import (
     superseded_line,
     unsourced_facts,
 )
-from pagein.memory.erasure.scope import (
+from pagein.memory.erasure.sessions import (
     Erasure,
     check_erasable,
     count_facts,

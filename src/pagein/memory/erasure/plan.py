@@ -26,8 +26,7 @@ from pagein.events.tool_call_encoding import bare_tool_name
 from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
-from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact_compaction
-from pagein.memory.erasure.redact import redact, redact_observations
+from pagein.memory.erasure.redact import ErasedParts, redact, redact_checkpoint, redact_compaction, redact_observations
 from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search.passages import CONTENT_PART, own_calls

@@ -1,24 +1,160 @@
-"""Erasure of whole sessions, by name or by age, and of all facts of a user."""
+"""The reach of an erasure in a store; erasure of whole sessions, by name or by age, and of all facts of a user."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from pagein.backends.base import Store
 from pagein.backends.open import open_store
-from pagein.errors import ConfigurationError
+from pagein.errors import ConfigurationError, LogEncrypted, LogUnwritable
 from pagein.events.entries import Erased, FactStated
 from pagein.facts.owners import RESERVED, is_reserved
-from pagein.log.branch_log import OWN
-from pagein.log.erasure import Cut
-from pagein.memory.erasure import scope
-from pagein.memory.erasure.plan import cut_facts
+from pagein.log.base import Entry, LogStore, StoredLog
+from pagein.log.branch_log import OWN, REGISTRY
+from pagein.log.erasure import Cut, Removal
+from pagein.memory.erasure.plan import cut_facts, cut_shown_facts, facts_from
+from pagein.memory.erasure.redact import ErasedParts
+
+_OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """The result of an erasure: the run's entries, the facts, and the entries that had repeated them.
+
+    ``elsewhere`` are handles of other steps that contain a line of it in their own right, and ids of facts that name
+    no step and say it: they were not named, and stay. ``scrubbed`` is True where the files were written anew, and searched for the longest words that
+    only the erased steps had; False where another connection was open, or a word was found.
+    """
+
+    entries: int = 0
+    facts: int = 0
+    derived: int = 0
+    elsewhere: tuple[str, ...] = ()
+    scrubbed: bool = True
+
+
+def fact_logs(store: LogStore) -> Iterator[StoredLog]:
+    """The logs of facts in a store, one after the other; each is closed when the next is read."""
+    return _logs(store, (name for name in store.sessions() if name.startswith(RESERVED)))
+
+
+def run_logs(store: LogStore) -> Iterator[StoredLog]:
+    """The logs of runs and branches in a store, one after the other; each is closed when the next is read."""
+    return _logs(store, (name for name in store.sessions() if not name.startswith((RESERVED, REGISTRY))))
+
+
+def _logs(store: LogStore, names: Iterable[str]) -> Iterator[StoredLog]:
+    for name in names:
+        with closing(store.log(name)) as log:
+            yield log
+
+
+def opened(logs: Iterable[StoredLog]) -> Iterator[StoredLog]:
+    """Those of the logs that the store's key opens. A run's facts have its key: nothing of it is in the others."""
+    return (log for log in logs if _is_open(log))
+
+
+def _is_open(log: StoredLog) -> bool:
+    try:
+        next(iter(log.read(0, 1)), None)
+    except LogEncrypted:
+        return False
+    return True
+
+
+def cut_shown(logs: Iterable[StoredLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
+    """The cuts that erase facts from the blocks that the views of runs showed."""
+    for log in logs:
+        if cut := cut_shown_facts(log.session, tuple(log.read()), contents, reason):
+            yield cut
+
+
+def erased_contents(entries: Sequence[Entry], cut: Cut) -> list[str]:
+    """The contents of the facts that a cut erases."""
+    bodies = (entry.body for entry in entries if entry.position in cut.bodies and entry.erased is None)
+    return [body.content for body in bodies if isinstance(body, FactStated)]
+
+
+def count_facts(cuts: Iterable[Cut]) -> int:
+    """Count the facts that these cuts erase."""
+    return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())
+
+
+def check_erasable(log: StoredLog) -> StoredLog:
+    """The log, unchanged. Raises ConfigurationError or LogUnwritable where its entries cannot be erased."""
+    if log.readonly:
+        raise LogUnwritable("this was opened with readonly=True. Nothing was erased.")
+    if not log.store.can_erase:
+        log.erase((), at=0.0)  # it says why not
+    return log
+
+
+def erase_sessions(
+    root: StoredLog,
+    facts: LogStore,
+    sizes: Mapping[str, int],
+    clear: Callable[[str], None],
+    *,
+    reason: str,
+    trace: bool,
+    at: float,
+) -> Erasure:
+    """Erase the sessions of ``sizes``, which gives their numbers of entries, with what was derived from them.
+
+    ``facts`` is the store of the facts; ``clear`` drops the index of one session.
+    """
+    check_erasable(root)
+    erased: dict[str, ErasedParts] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
+    runs = [name for name in sizes if not is_reserved(name)]
+    names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
+    removals = [Removal(name, reason, trace and name in runs) for name in _with_parts(runs, names)]
+    cuts = []
+    # Without the run's key its facts, too, are among those that do not open.
+    for log in opened(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
+        entries = tuple(log.read())
+        positions = facts_from(entries, erased, lambda _: False)
+        if all(removal.session != log.session for removal in removals) and (
+            cut := cut_facts(log.session, entries, positions, reason)
+        ):
+            cuts.append(cut)
+    for name in sizes:
+        clear(name)
+    if facts is root.store:
+        root.erase((*removals, *cuts), at=at)
+    else:
+        root.erase([removal for removal in removals if not removal.session.startswith(RESERVED)], at=at)
+        facts.erase([*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at)
+    return Erasure(sum(sizes[name] for name in runs), count_facts(cuts), scrubbed=root.store.scrub())
+
+
+def _with_parts(runs: Iterable[str], names: Iterable[str]) -> Iterator[str]:
+    listed = tuple(names)
+    for run in runs:
+        yield run
+        yield from session_parts(run, listed)
+
+
+def session_parts(run: str, names: Iterable[str]) -> Iterator[str]:
+    """The sessions that belong to a run: its branches, their registry, and the facts for it alone."""
+    own = quote(run, safe="")
+    for name in names:
+        if (
+            name == REGISTRY + run
+            or (name.startswith(OWN) and name.removeprefix(OWN).partition(":")[2] == run)
+            or (name.startswith(_OF_SESSIONS) and name.removeprefix(RESERVED).split(":")[2] == own)
+        ):
+            yield name
+
+
+# Whole sessions, by name or by age, and all facts of a user
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +165,12 @@ class RetentionResult:
     """
 
     sessions: tuple[tuple[str, float], ...] = ()
-    erasure: scope.Erasure = field(default_factory=scope.Erasure)
+    erasure: Erasure = field(default_factory=Erasure)
 
 
 def erase_session(
     url: str | os.PathLike[str], session: str, *, reason: str = "", trace: bool = True, **store: Any
-) -> scope.Erasure:
+) -> Erasure:
     """Erase a whole session from a store: every branch of it, its index, and the facts that came from it alone.
 
     With ``trace`` its name stays listed, with one entry that says how many there were, when and why they were
@@ -67,9 +203,7 @@ def retain(
     at = time.time() if now is None else now
     with _open(url, store | {"readonly": dry_run}) as logs:
         names = logs.sessions()
-        ages = {
-            name: _last_time(logs, [name, *scope.session_parts(name, names)]) for name in names if not is_reserved(name)
-        }
+        ages = {name: _last_time(logs, [name, *session_parts(name, names)]) for name in names if not is_reserved(name)}
         old = tuple((name, last) for name, last in ages.items() if last is not None and at - last > older_than)
         if dry_run or not old:
             return RetentionResult(old)
@@ -77,7 +211,7 @@ def retain(
         return RetentionResult(old, _erase(logs, runs, reason=reason, trace=trace, at=at))
 
 
-def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> scope.Erasure:
+def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> Erasure:
     """Erase every fact in a scope of a user, with its history. Runs stay.
 
     Raises ConfigurationError where there are no facts of the user, LogError.
@@ -93,26 +227,26 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
             raise ConfigurationError(f"nothing is known of a user {user!r} in this store. Nothing was erased.")
         cuts: list[Cut] = []
         contents: list[str] = []
-        for log in scope.fact_logs(logs):
+        for log in fact_logs(logs):
             entries = tuple(log.read()) if log.session in names else ()
             stated = {entry.position for entry in entries if isinstance(entry.body, FactStated)}
             if cut := cut_facts(log.session, entries, stated, reason):
-                contents += scope.erased_contents(entries, cut)
+                contents += erased_contents(entries, cut)
                 cuts.append(cut)
         if contents:
-            cuts += scope.cut_shown(scope.opened(scope.run_logs(logs)), contents, reason)
+            cuts += cut_shown(opened(run_logs(logs)), contents, reason)
         logs.erase(cuts, at=time.time())
-        return scope.Erasure(facts=scope.count_facts(cuts), scrubbed=logs.scrub())
+        return Erasure(facts=count_facts(cuts), scrubbed=logs.scrub())
 
 
-def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> scope.Erasure:
+def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> Erasure:
     names = store.sessions()
     branches = (
-        name for run in runs for name in (run, *scope.session_parts(run, names)) if name == run or name.startswith(OWN)
+        name for run in runs for name in (run, *session_parts(run, names)) if name == run or name.startswith(OWN)
     )
     sizes = {name: store.head(name) for name in branches}
     with contextlib.closing(store.log(runs[0])) as root, contextlib.closing(store.search_index()) as index:
-        return scope.erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
+        return erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
 
 
 def _last_time(store: Store, names: Iterable[str]) -> float | None:

@@ -9,7 +9,7 @@ from pagein.facts.fact import checked_scope
 from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN
-from pagein.memory.erasure.scope import Erasure
+from pagein.memory.erasure.sessions import Erasure
 from pagein.memory.operations.history import expand
 from pagein.memory.operations.load import catch_up, rebuild_after_erasure, restart_empty
 from pagein.memory.operations.summarize import cancel_summary

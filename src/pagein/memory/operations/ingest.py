@@ -17,7 +17,15 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.entries import REWRITTEN, Compaction
-from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item
+from pagein.events.protocol import (
+    MODEL_PREFIX,
+    RESULT_PREFIX,
+    USER_PREFIX,
+    TextObservations,
+    check_observations,
+    fingerprint,
+    is_same_item,
+)
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, split_request
@@ -38,7 +46,6 @@ from pagein.memory.operations.relist import (
     plan_relisting,
     read_items,
 )
-from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 _NUMBER = re.compile(r"\d+")
 

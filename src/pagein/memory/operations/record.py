@@ -18,6 +18,7 @@ from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.messages import Message
 from pagein.events.own_steps import is_own_step
+from pagein.events.protocol import has_text_observation, mark_observations
 from pagein.formats import Format, Item
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, Flow, Head
@@ -28,7 +29,6 @@ from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting
-from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 _STEPS: frozenset[type] = frozenset(get_args(steps.Step))
 _STATUSES = get_args(steps.Status)
