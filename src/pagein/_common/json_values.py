@@ -1,4 +1,4 @@
-"""Any value as JSON-safe values, pictures included; nothing here raises."""
+"""JSON text as values, and any value as JSON-safe values, pictures included; nothing here raises."""
 
 from __future__ import annotations
 
@@ -6,13 +6,37 @@ import base64
 import dataclasses
 import hashlib
 import io
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
 MAX_NESTING = 12
 """Levels of nesting that are kept; deeper values are kept as their repr."""
+
+
+def parse_json(text: str | bytes, default: Any = None) -> Any:
+    """The value of JSON text; the default for text that is no JSON, or nested too deep."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return default
+
+
+def strings_in(value: Any, *, with_keys: bool = True) -> Iterator[str]:
+    """All texts in a JSON value, the keys of its objects before their values."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from strings_in(item, with_keys=with_keys)
+        case dict():
+            for key, item in value.items():
+                if with_keys:
+                    yield key
+                yield from strings_in(item, with_keys=with_keys)
 
 
 def is_picture(value: object) -> bool:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pagein._common.json_values import parse_json
+
 _TOKEN = re.compile(r"[\w./~+-]{3,}")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_./~+-]{3,}")
 """The same pattern for ASCII texts, where it takes half the time."""
@@ -137,10 +139,7 @@ def format_call(name: str, arguments: str) -> CallLine:
 
 def parse_arguments(arguments: str) -> Mapping[str, object]:
     """Parse the JSON arguments of a call to a mapping. A value that is no object is returned under the key ""."""
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        value = arguments
+    value = parse_json(arguments, arguments)
     return value if isinstance(value, Mapping) else {"": value}
 
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pagein._common.json_values import parse_json
+
 CACHE_MARKERS = ("cache_control", "prompt_cache_breakpoint", "cachePoint")
 """Fields, at any depth, that mark the end of a cached prefix."""
 
@@ -41,10 +43,7 @@ def normal_fields(text: str) -> str:
 
 def speaker_name(text: str) -> str:
     """Return the name in the other fields of a message; "" where there is none."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
+    fields = parse_json(text)
     return str(fields.get("name") or "") if isinstance(fields, dict) else ""
 
 

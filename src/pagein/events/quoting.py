@@ -13,8 +13,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
+from pagein._common.json_values import strings_in
 from pagein.events.steps import Opaque, Part, Text
 
 MARK = "| "
@@ -132,18 +132,6 @@ def _texts(part: Part) -> Iterator[str]:
     elif isinstance(part, Opaque):
         yield part.text
         try:
-            yield from _strings(json.loads(part.body))
+            yield from strings_in(json.loads(part.body), with_keys=False)
         except (ValueError, RecursionError):
             yield part.body
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _strings(item)
-        case dict():
-            for item in value.values():
-                yield from _strings(item)

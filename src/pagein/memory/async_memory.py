@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from pagein._common.cancellation import finish_first
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report
 from pagein.events.replay import replay
@@ -91,19 +91,8 @@ class AsyncAgentMemory(MemoryBase):
     ) -> T:
         async with self._turn_lock:
             self._runtime.check_open()
-            # A write in a thread cannot be called back. So a turn that has begun is finished before its cancellation
-            # is raised: the memory never knows less than the log.
             flow = self._finish_turn(operation.__name__, lambda run: operation(run, *args, **kwargs))
-            turn = asyncio.ensure_future(flow)
-            try:
-                return await asyncio.shield(turn)
-            except asyncio.CancelledError:
-                while not turn.done():
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await asyncio.wait({turn})
-                if not turn.cancelled():
-                    turn.exception()
-                raise
+            return await finish_first(asyncio.ensure_future(flow))  # the memory never knows less than the log
 
     async def _finish_turn(self, name: str, operation: Callable[[RunState], Flow[T]]) -> T:
         if not self._is_loaded:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from pagein._common.json_values import parse_json
 
 T = TypeVar("T")
 
@@ -124,10 +125,7 @@ def _unpack_zstd(raw: bytes, limit: int) -> bytes:
 
 def parse_object(data: bytes) -> dict[str, Any] | None:
     """Parse a JSON object; None for anything else."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+    value = parse_json(data)
     return value if isinstance(value, dict) else None
 
 

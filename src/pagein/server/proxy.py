@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 
+from pagein._common.cancellation import finish_first
 from pagein.errors import OverBudget, PageinError
 from pagein.formats.parsing import parse_usage
 from pagein.models.environment import redact_keys
@@ -311,14 +312,7 @@ class Proxy:
     async def _call_in_pool(self, function: Callable[[], T]) -> T:
         """Call a function in a thread; a client that hangs up meanwhile does not part it from its lock."""
         context = copy_context()  # the trace of the client
-        future = asyncio.get_running_loop().run_in_executor(self._threads, context.run, function)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            while not future.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({future})
-            raise
+        return await finish_first(asyncio.get_running_loop().run_in_executor(self._threads, context.run, function))
 
     def close(self) -> None:
         """End the threads."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from pagein._common.cancellation import finish_first
 from pagein.errors import ConfigurationError
 from pagein.integrations._item_history import HostItem, ItemHistory
 from pagein.memory.branches import MAIN
@@ -113,14 +114,4 @@ def _time_text(time: float) -> str:
 
 async def run_in_thread(work: Callable[..., T], *arguments: Any) -> T:
     """Run the work in a thread, and return its result. A cancelled call waits for it too: no write is left half done."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    return task.result()
+    return await finish_first(asyncio.ensure_future(asyncio.to_thread(work, *arguments)))

@@ -13,6 +13,7 @@ from typing import Any
 
 from smolagents.models import ChatMessage, MessageRole
 
+from pagein._common.json_values import parse_json
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Text, ToolCall, as_parts, part_text
 from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVATION_PREFIX, PROVIDER, has_picture_bytes, to_picture
@@ -118,16 +119,9 @@ def _assistant_messages(message: Message) -> Iterable[ChatMessage]:
 
 
 def _call_row(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": parse_arguments(call.arguments)}
+    arguments = parse_json(call.arguments, call.arguments)  # a stub, which is no JSON, stays as it is
+    function = {"name": call.name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
-
-
-def parse_arguments(arguments: str) -> Any:
-    """Parse arguments from their JSON text; a stub, which is not JSON, stays as it is."""
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def _extra_fields(extra: Opaque | None) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from smolagents import utils
 from smolagents.models import ChatMessage, MessageRole
 from smolagents.monitoring import Timing, TokenUsage
 
-from pagein._common.json_values import to_json_value
+from pagein._common.json_values import parse_json, to_json_value
 from pagein.events import steps
-from pagein.integrations.smolagents.chat_messages import parse_arguments
 from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes, to_picture
 
 SAME = True
@@ -128,7 +127,7 @@ def _planning_step(own_step: steps.PlanningStep, note: Mapping[str, Any]) -> smo
 
 def _action_step(own_step: steps.ActionStep | None, note: Mapping[str, Any]) -> smol.ActionStep:
     calls = [
-        smol.ToolCall(call.name, parse_arguments(call.arguments), call.id)
+        smol.ToolCall(call.name, parse_json(call.arguments, call.arguments), call.id)
         for call in (own_step.tool_calls if own_step else ())
         if call.extra is None or call.extra.kind != NO_CALL
     ]

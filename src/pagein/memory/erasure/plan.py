@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
+from pagein._common.json_values import parse_json, strings_in
 from pagein.events import steps
 from pagein.events.entries import (
     Body,
@@ -27,7 +28,7 @@ from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
 from pagein.memory.erasure.redact import ErasedParts, redact, redact_checkpoint, redact_compaction, redact_observations
-from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
+from pagein.memory.erasure.repetitions import Repetitions, recognizable_lines, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search.passages import CONTENT_PART, own_calls
 from pagein.summaries.sanitize import one_line
@@ -235,7 +236,7 @@ def _telling_results(
 
 
 def _names_handle(arguments: str, mine: ErasedParts) -> bool:
-    handles = (parse_handle(handle) for handle in strings_in(parse_json(arguments)) if len(handle) <= 24)
+    handles = (parse_handle(handle) for handle in strings_in(parse_json(arguments, arguments)) if len(handle) <= 24)
     return any(handle is not None and any(handle.first <= at < handle.last for at in mine) for handle in handles)
 
 
@@ -425,6 +426,6 @@ def _extra_texts(extra: steps.Opaque | None) -> Iterator[str]:
 def _json_texts(text: str) -> Iterator[str]:
     """JSON text as it is written, for escapes are copied too, and what it says, with its keys."""
     yield text
-    value = parse_json(text)
+    value = parse_json(text, text)
     if value != text:
         yield "\n".join(strings_in(value))

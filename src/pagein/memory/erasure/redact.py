@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
+from pagein._common.json_values import parse_json
 from pagein.events import entries, steps
 from pagein.events.entries import Checkpoint, Compaction, Replacement, Stub
 from pagein.events.handles import range_handle
 from pagein.memory.checkpoints.state import RESERVED_PREFIXES, CheckpointState, state_from_json, state_to_json
-from pagein.memory.erasure.repetitions import Repetitions, names_position, parse_json
+from pagein.memory.erasure.repetitions import Repetitions, names_position
 from pagein.summaries.summary import EXTRACTIVE
 
 ERASED = "[erased]"
@@ -136,7 +137,9 @@ def _redact_derived(by: Replacement, erased: ErasedParts, repetitions: Repetitio
         redact_stub(stub) if _is_of(stub, by, erased) or repetitions(stub.text) else stub for stub in by.stubs
     )
     by = replace(by, stubs=stubs)
-    tells = by.summary is not None and (repetitions(by.summary) or repetitions.found_in(parse_json(by.record)))
+    tells = by.summary is not None and (
+        repetitions(by.summary) or repetitions.found_in(parse_json(by.record, by.record))
+    )
     if by.summary is None or not (covered or tells or _lines_of(by.summary, erased)):
         return by
     if is_model:
@@ -193,7 +196,7 @@ def redact_checkpoint(body: Checkpoint, erased: ErasedParts, repetitions: Repeti
     and derived again by the next checkpoint. The application's own state stays, but for texts that repeat
     erased content.
     """
-    value = parse_json(body.state)
+    value = parse_json(body.state, body.state)
     if body.name.startswith(RESERVED_PREFIXES):
         if isinstance(value, dict) and (of := _erased_places(value, erased)):
             return replace(body, state=json.dumps(of))
@@ -223,7 +226,7 @@ def _redact_note(value: Any, repetitions: Repetitions) -> Any:
         case list():
             return [_redact_note(item, repetitions) for item in value]
         case {"json": str(body), "version": _}:  # a step that was edited
-            return {**value, "json": json.dumps(_redact_note(parse_json(body), repetitions), ensure_ascii=False)}
+            return {**value, "json": json.dumps(_redact_note(parse_json(body, body), repetitions), ensure_ascii=False)}
         case dict():
             return {
                 key: field if key in _NOTE_MARKS else _redact_note(field, repetitions)

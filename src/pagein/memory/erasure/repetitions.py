@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pagein._common.json_values import strings_in
 from pagein.events.handles import parse_handle
 from pagein.search.tokenizer import terms
 
@@ -130,28 +130,6 @@ def _phrases(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def recognizable_lines(text: str) -> Iterator[str]:
     """The lines of a text that are long enough to be recognised."""
     return (bare for line in text.splitlines() if len(bare := line.strip()) >= MIN_LINE_CHARS)
-
-
-def strings_in(value: Any) -> Iterator[str]:
-    """All texts in a JSON value."""
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from strings_in(item)
-        case dict():
-            for key, item in value.items():
-                yield key
-                yield from strings_in(item)
-
-
-def parse_json(text: str) -> Any:
-    """The value of JSON text; the text itself where it is no JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def names_position(value: Any, positions: Iterable[int]) -> bool:

@@ -6,14 +6,13 @@ page-in brought it back. What it missed and never asked for is not known.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
+from pagein._common.json_values import parse_json
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.steps import ActionStep, ToolCall
@@ -158,8 +157,6 @@ def page_in_kinds(page_in: PageInRecord, first: int, last: int) -> Sequence[str]
 
 
 def _read_arguments(call: ToolCall) -> Mapping[str, str]:
-    with suppress(ValueError):
-        values: object = json.loads(call.arguments)
-        if isinstance(values, Mapping):
-            return {str(name): value for name, value in values.items() if isinstance(value, str)}
-    return {}
+    values = parse_json(call.arguments)
+    values = values if isinstance(values, dict) else {}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
