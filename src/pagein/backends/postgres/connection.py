@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 import psycopg_pool
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pagein.errors import (
@@ -35,6 +37,8 @@ Pool = psycopg_pool.ConnectionPool[Any]
 _KEEPALIVES = {
     "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
 }  # fmt: skip
+_MINE = sql.SQL("tenant = %(tenant)s AND session = %(session)s")
+_ROW = sql.SQL("position, at, kind, version, convert_to(body, 'UTF8'), digest")
 _SYNCHRONOUS = {"OFF": "off", "NORMAL": "off", "FULL": "on", "EXTRA": "on"}
 _SETTINGS = """SELECT set_config('lock_timeout', %(wait)s, false),
     set_config('default_transaction_read_only', %(readonly)s, false),
@@ -46,6 +50,12 @@ _UNSYNCHRONOUS = "SELECT current_setting('synchronous_commit') = 'off'"
 
 _POOLER = re.compile(r"(?P<before>[?&\s])pooler\s*=\s*(?P<mode>[^&\s]*)(?P<after>&?)")
 """pagein's own parameter of an address, which libpq does not know."""
+
+
+@lru_cache(maxsize=256)
+def for_schema(statement: LiteralString, schema: str) -> bytes:
+    """The statement for the tables of a schema, ``{0}``; ``{mine}`` are the rows of one session, ``{row}`` is an entry."""
+    return sql.SQL(statement).format(sql.Identifier(schema), mine=_MINE, row=_ROW).as_bytes()
 
 
 @dataclass(frozen=True, slots=True)

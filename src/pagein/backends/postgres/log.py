@@ -22,13 +22,20 @@ from pagein.search.index import SearchIndex
 
 try:
     import psycopg
-    from psycopg.rows import tuple_row
 
-    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, source_of
+    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, for_schema, source_of
     from pagein.backends.postgres.migrations import SNAPSHOTS, checked_schema, key_of, prepare
     from pagein.backends.postgres.requests import PostgresRequests, forget_requests
     from pagein.backends.postgres.snapshots import PostgresSnapshots
-    from pagein.backends.postgres.statements import LogStatements, PostgresRows, lock_entries
+    from pagein.backends.postgres.statements import (
+        BATCH,
+        ONE,
+        ROWS_AT_ONCE,
+        SESSIONS,
+        PostgresRows,
+        append_statement,
+        lock_entries,
+    )
 except ImportError as error:
     raise ConfigurationError("logs in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
 
@@ -70,7 +77,7 @@ class PostgresLog(RowLogBase):
     ConfigurationError for an invalid address or option.
     """
 
-    page_rows = 250
+    page_rows = ROWS_AT_ONCE
 
     def __init__(
         self, where: str | Pool, *, session: str = "default", schema: str = "pagein", **options: Unpack[StoreOptions]
@@ -82,7 +89,6 @@ class PostgresLog(RowLogBase):
         self._encryption = self.store.encryption(session)
         self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(self.tenant), "session": key_of(session)}
-        self._statements = LogStatements(self.schema)
         self._tip: Tip | None = None
         self._source = source_of(
             where, timeout=self.store.timeout, synchronous=self.store.synchronous, readonly=self.readonly
@@ -109,9 +115,7 @@ class PostgresLog(RowLogBase):
         return self._head_of(self.session)
 
     def _head_of(self, session: str) -> int:
-        whose = {"session": key_of(session)}
-        rows = self._call(lambda using, _: self._fetch(using, self._statements.tip, whose))
-        return int(rows[0][0]) + 1 if rows else 0
+        return self._call(lambda using, _: self._rows(using, session).head())
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """Append all bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
@@ -149,7 +153,7 @@ class PostgresLog(RowLogBase):
             for cut in cuts:
                 traced = isinstance(cut, Cut) or cut.trace
                 snapshots.drop_snapshots((self.tenant, cut.session), trace=traced)
-                rows = PostgresRows(using, self.schema, self.tenant, cut.session, self.store.encryption(cut.session))
+                rows = self._rows(using, cut.session)
                 if isinstance(cut, Cut):
                     make_cut(rows, cut, at)
                 else:
@@ -164,7 +168,7 @@ class PostgresLog(RowLogBase):
         return audit.result()
 
     def _sessions(self) -> tuple[str, ...]:
-        names = self._call(lambda using, _: self._fetch(using, self._statements.sessions, {}))
+        names = self._call(lambda using, _: self._rows(using).fetch(SESSIONS))
         return tuple(sorted(name for (name,) in names))
 
     def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
@@ -186,7 +190,7 @@ class PostgresLog(RowLogBase):
         with using.transaction():
             snapshots = PostgresSnapshots(using, self.schema)
             snapshots.lock()
-            if hash_chain.may_keep_snapshot(self._tip, self._read_tip(using)):
+            if hash_chain.may_keep_snapshot(self._tip, self._rows(using).tip()):
                 snapshots.keep_snapshot(self._owner, snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
@@ -209,15 +213,11 @@ class PostgresLog(RowLogBase):
     def _call(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
         return self._server.call(work, writing=writing)
 
-    def _fetch(self, using: Connection, statement: Any, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        with using.cursor(binary=True, row_factory=tuple_row) as cursor:
-            return cursor.execute(statement, {**self._key, **values}).fetchall()
-
-    def _read_tip(self, using: Connection) -> Tip:
-        rows = self._fetch(using, self._statements.tip, {})
-        if not rows:
-            return Tip(0, hash_chain.origin(self.tenant, self.session))
-        return Tip(rows[0][0] + 1, self._encryption.decrypt_digest(rows[0][1]))
+    def _rows(self, using: Connection, session: str | None = None) -> PostgresRows:
+        """The rows of this session, or of another."""
+        if session is None or session == self.session:
+            return PostgresRows(using, self.schema, self.tenant, self.session, self._encryption)
+        return PostgresRows(using, self.schema, self.tenant, session, self.store.encryption(session))
 
     # Writing
 
@@ -236,13 +236,13 @@ class PostgresLog(RowLogBase):
         """Write the batch; return its rows, or those of the call before where its answer was lost (``again``)."""
         # What this log knows of the tip saves a look. It cannot mislead: the statement compares it with what is there.
         last = self._tip
-        tip = last if last and last.head == batch.after and batch.count else self._read_tip(using)
+        tip = last if last and last.head == batch.after and batch.count else self._rows(using).tip()
         for _ in range(2):
             rows = batch.chained(tip.digest)
             if tip.head == batch.after and self._insert(using, batch, rows, tip.digest):
                 self._tip = Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
                 return rows
-            tip = self._read_tip(using)
+            tip = self._rows(using).tip()
             hash_chain.refuse_erased(last, tip, batch.after)
             self._tip = None
             if again and (own := self._written_by(using, batch)):
@@ -283,13 +283,13 @@ class PostgresLog(RowLogBase):
             "batch": batch.name,
         }
         if len(rows) == 1 and first.position and not blobs:
-            statement = self._statements.one
+            statement = for_schema(ONE, self.schema)
             values |= {
                 "at": first.at, "kind": first.kind, "number": first.version, "body": first.body.decode(),
                 "digest": first.digest,
             }  # fmt: skip
         else:
-            statement = self._statements.append(first=first.position == 0, blobs=bool(blobs))
+            statement = append_statement(self.schema, first=first.position == 0, blobs=bool(blobs))
             values |= {
                 "times": [row.at for row in rows],
                 "kinds": [row.kind for row in rows], "versions": [row.version for row in rows],
@@ -302,20 +302,17 @@ class PostgresLog(RowLogBase):
 
     def _written_by(self, using: Connection, batch: _Batch) -> tuple[Row, ...]:
         """The rows that this batch has written already: all or none."""
-        rows = self._fetch(using, self._statements.batch, {"after": batch.after, "batch": batch.name})
+        rows = self._rows(using).fetch(BATCH, after=batch.after, batch=batch.name)
         return tuple(self._encryption.decrypt_row(Row(*row)) for row in rows)
 
     # Reading
 
     def _page(self, start: int, stop: int) -> list[Row]:
-        limits = {"start": start, "stop": stop, "limit": self.page_rows}
-        rows = self._call(lambda using, _: self._fetch(using, self._statements.read, limits))
-        return [self._encryption.decrypt_row(Row(*row)) for row in rows]
+        rows = self._call(lambda using, _: self._rows(using).read_stored(start, stop))
+        return [self._encryption.decrypt_row(row) for row in rows]
 
     def _find_blob(self, name: str) -> bytes | None:
-        values = {"name": self._encryption.encrypt_digest(name)}
-        rows = self._call(lambda using, _: self._fetch(using, self._statements.blob, values))
-        return self._encryption.decrypt_blob(name, rows[0][0]) if rows else None
+        return self._call(lambda using, _: self._rows(using).blob(name))
 
 
 def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row]]:

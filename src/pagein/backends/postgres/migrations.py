@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import tuple_row
 
-from pagein.backends.postgres.connection import Connection
+from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.errors import ConfigurationError, LogTooNew, LogUnreadable, LogUnwritable
 from pagein.log.blobs import hash_bytes
 
@@ -112,7 +112,7 @@ def _version(connection: Connection, schema: str, where: str) -> int:
         row: tuple[Any, ...] | None = None
         if has_meta:
             with contextlib.suppress(psycopg.errors.UndefinedColumn), connection.transaction():
-                statement = _for_schema("SELECT version FROM {0}.meta WHERE application = 'pagein'", schema)
+                statement = for_schema("SELECT version FROM {0}.meta WHERE application = 'pagein'", schema)
                 row = cursor.execute(statement).fetchone()
     if row is None:
         raise LogUnreadable(f"{where}: a schema, but not of pagein. Nothing was changed.")
@@ -127,12 +127,12 @@ def _migrate(connection: Connection, schema: str, version: int) -> None:
     if version == 0:
         # Asked for only where it is missing: it needs a right that the owner of one schema need not have.
         if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is None:
-            connection.execute(_for_schema("CREATE SCHEMA {0}", schema))
-        connection.execute(_for_schema(_META, schema))
-        connection.execute(_for_schema("INSERT INTO {0}.meta VALUES ('pagein', 0)", schema))
+            connection.execute(for_schema("CREATE SCHEMA {0}", schema))
+        connection.execute(for_schema(_META, schema))
+        connection.execute(for_schema("INSERT INTO {0}.meta VALUES ('pagein', 0)", schema))
     for statement in chain.from_iterable(MIGRATIONS[version:]):
-        connection.execute(_for_schema(statement, schema))
-    connection.execute(_for_schema("UPDATE {0}.meta SET version = %s", schema), (len(MIGRATIONS),))
+        connection.execute(for_schema(statement, schema))
+    connection.execute(for_schema("UPDATE {0}.meta SET version = %s", schema), (len(MIGRATIONS),))
 
 
 # The search index
@@ -195,7 +195,7 @@ def is_index_current(connection: Connection, schema: str, where: str) -> bool:
         cursor.execute(_COUNT_TABLES, {"schema": schema, "names": _INDEX_NAMES})
         if cursor.fetchone() != (len(_INDEX_NAMES),):
             return False
-        row = cursor.execute(_for_schema("SELECT version FROM {0}.archive_about", schema)).fetchone()
+        row = cursor.execute(for_schema("SELECT version FROM {0}.archive_about", schema)).fetchone()
     if row is not None and row[0] > INDEX_VERSION:
         raise LogTooNew(
             f"{where}: the index has version {row[0]}, this release of pagein knows {INDEX_VERSION}; upgrade pagein"
@@ -206,10 +206,10 @@ def is_index_current(connection: Connection, schema: str, where: str) -> bool:
 def recreate_index(connection: Connection, schema: str) -> None:
     """Drop the index tables, and create them empty, within the caller's transaction."""
     for name in reversed(INDEX_TABLES):
-        connection.execute(_for_schema("DROP TABLE IF EXISTS {0}.archive_" + name + " CASCADE", schema))
+        connection.execute(for_schema("DROP TABLE IF EXISTS {0}.archive_" + name + " CASCADE", schema))
     for statement in _INDEX_SCHEMA:
-        connection.execute(_for_schema(statement, schema))
-    connection.execute(_for_schema("INSERT INTO {0}.archive_about VALUES (%s)", schema), (INDEX_VERSION,))
+        connection.execute(for_schema(statement, schema))
+    connection.execute(for_schema("INSERT INTO {0}.archive_about VALUES (%s)", schema), (INDEX_VERSION,))
 
 
 def take_lock(connection: Connection, name: str) -> None:
@@ -225,7 +225,7 @@ def create_worker_tables(connection: Connection, schema: str, script: LiteralStr
             cursor.execute(_COUNT_TABLES, {"schema": schema, "names": ["procrastinate_jobs"]})
             is_there = cursor.fetchone() == (1,)
         if not is_there:
-            connection.execute(_for_schema("SET LOCAL search_path = {0}", schema))
+            connection.execute(for_schema("SET LOCAL search_path = {0}", schema))
             connection.execute(script)
 
 
@@ -246,7 +246,3 @@ def create_vector_table(connection: Connection, schema: str) -> str | None:
         take_lock(connection, schema)
         connection.execute(sql.SQL(_VECTORS).format(sql.Identifier(schema), sql.Identifier(place)))
     return place
-
-
-def _for_schema(statement: LiteralString, schema: str) -> sql.Composed:
-    return sql.SQL(statement).format(sql.Identifier(schema))

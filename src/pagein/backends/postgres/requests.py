@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import tuple_row
 
-from pagein.backends.postgres.connection import Connection
+from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.backends.postgres.migrations import OWNER, key_of, take_lock
 from pagein.log.encryption import Encryption
 from pagein.log.requests import RequestRow
@@ -27,7 +26,6 @@ _READ: LiteralString = """SELECT number, head, at, body FROM {0}.requests WHERE 
     ORDER BY number LIMIT %(limit)s"""
 _LAST: LiteralString = "SELECT max(number) FROM {0}.requests WHERE {mine}"
 _FORGET: LiteralString = "DELETE FROM {0}.requests WHERE {mine}"
-_MINE = sql.SQL("tenant = %(tenant)s AND session = %(session)s")
 
 _NAME = "request"
 _ATTEMPTS = 8
@@ -49,7 +47,9 @@ class PostgresRequests:
     def replace(self, number: int, body: bytes) -> None:
         """See ``RequestTable``."""
         values = {"number": number, "body": self._encryption.encrypt_blob(_NAME, body)}
-        self._call(lambda using, _: using.execute(self._format(_REPLACE), {**self._key, **values}), writing=True)
+        self._call(
+            lambda using, _: using.execute(for_schema(_REPLACE, self._schema), {**self._key, **values}), writing=True
+        )
 
     def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
         """See ``RequestTable``."""
@@ -75,7 +75,7 @@ class PostgresRequests:
     def _create(self, using: Connection) -> None:
         with using.transaction():
             take_lock(using, f"{self._schema} requests")
-            using.execute(self._format(_CREATE))
+            using.execute(for_schema(_CREATE, self._schema))
 
     def _fetch(self, using: Connection, statement: LiteralString, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:
@@ -85,18 +85,11 @@ class PostgresRequests:
 
     def _rows(self, using: Connection, statement: LiteralString, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         with using.cursor(binary=True, row_factory=tuple_row) as cursor:
-            return cursor.execute(self._format(statement), {**self._key, **values}).fetchall()
-
-    def _format(self, statement: LiteralString) -> sql.Composed:
-        return _format(statement, self._schema)
+            return cursor.execute(for_schema(statement, self._schema), {**self._key, **values}).fetchall()
 
 
 def forget_requests(using: Connection, schema: str, tenant: str, run: str) -> None:
     """Delete every row of a run, within the caller's transaction."""
     (is_there,) = using.execute("SELECT to_regclass(%s)", (f'"{schema}".requests',)).fetchone() or (None,)
     if is_there is not None:
-        using.execute(_format(_FORGET, schema), {"tenant": key_of(tenant), "session": key_of(run)})
-
-
-def _format(statement: LiteralString, schema: str) -> sql.Composed:
-    return sql.SQL(statement).format(sql.Identifier(schema), mine=_MINE)
+        using.execute(for_schema(_FORGET, schema), {"tenant": key_of(tenant), "session": key_of(run)})

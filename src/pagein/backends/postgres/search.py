@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, LiteralString, TypeVar
 
 from pagein.errors import ConfigurationError, LogUnreadable
@@ -117,34 +117,25 @@ _REMOVE_SESSION: tuple[LiteralString, ...] = (
 )
 
 
-class IndexStatements:
-    """The statements of the index in one ``schema``; pgvector, if any, is in the schema ``vector``."""
-
-    def __init__(self, schema: str, vector: str | None = None) -> None:
-        self.schema = schema
-        place = sql.Identifier(schema)
-        self._place = place
-        self._parts = {
-            "mine": sql.SQL(_MINE),
-            "sums": sql.SQL(_SUMS).format(place),
-            "wanted": sql.SQL(_WANTED).format(place),
-            "holding": sql.SQL(_HOLDING).format(place, words=sql.SQL(WORDS)),
-            "vector": sql.Identifier(vector or schema),
-        }
-        self._made: dict[str, bytes] = {}
-
-    def __call__(self, statement: LiteralString) -> bytes:
-        """Format a statement: ``{0}`` is the index's schema, ``{mine}`` one session, ``{vector}`` pgvector's schema."""
-        if statement not in self._made:
-            self._made[statement] = sql.SQL(statement).format(self._place, **self._parts).as_bytes()
-        return self._made[statement]
+@lru_cache(maxsize=256)
+def index_statement(statement: LiteralString, schema: str, vector: str | None) -> bytes:
+    """Format a statement: ``{0}`` is the index's schema, ``{mine}`` one session, ``{vector}`` pgvector's schema."""
+    place = sql.Identifier(schema)
+    parts = {
+        "mine": sql.SQL(_MINE),
+        "sums": sql.SQL(_SUMS).format(place),
+        "wanted": sql.SQL(_WANTED).format(place),
+        "holding": sql.SQL(_HOLDING).format(place, words=sql.SQL(WORDS)),
+        "vector": sql.Identifier(vector or schema),
+    }
+    return sql.SQL(statement).format(place, **parts).as_bytes()
 
 
 class PostgresIndexReader:
     """The IndexReader of one tenant in a PostgreSQL schema."""
 
-    def __init__(self, connection: Connection, statements: IndexStatements, tenant: str) -> None:
-        self.connection, self._statements = connection, statements
+    def __init__(self, connection: Connection, schema: str, vector: str | None, tenant: str) -> None:
+        self.connection, self._schema, self._vector = connection, schema, vector
         self._tenant = key_of(tenant)
         # What the words of the tenant begin with, as ``WORDS`` has it.
         self._mark = f"={hashlib.md5(self._tenant.encode(), usedforsecurity=False).hexdigest()[:8]}"
@@ -289,12 +280,14 @@ class PostgresIndexReader:
 
     def fetch(self, statement: LiteralString, /, **values: Any) -> list[Any]:
         """The rows of a statement, for the tenant."""
+        formatted = index_statement(statement, self._schema, self._vector)
         with self.connection.cursor(row_factory=tuple_row) as cursor:
-            return cursor.execute(self._statements(statement), {"tenant": self._tenant, **values}).fetchall()
+            return cursor.execute(formatted, {"tenant": self._tenant, **values}).fetchall()
 
     def execute(self, statement: LiteralString, /, **values: Any) -> None:
         """The same of a statement that gives none."""
-        self.connection.execute(self._statements(statement), {"tenant": self._tenant, **values})
+        formatted = index_statement(statement, self._schema, self._vector)
+        self.connection.execute(formatted, {"tenant": self._tenant, **values})
 
 
 class PostgresIndexWriter(PostgresIndexReader):
@@ -378,8 +371,7 @@ class PostgresIndexWriter(PostgresIndexReader):
     def has_vectors(self) -> bool:
         """True where the table for vectors exists."""
         ((there,),) = self.fetch(
-            "SELECT to_regclass(quote_ident(%(schema)s) || '.archive_vectors') IS NOT NULL",
-            schema=self._statements.schema,
+            "SELECT to_regclass(quote_ident(%(schema)s) || '.archive_vectors') IS NOT NULL", schema=self._schema
         )
         return bool(there)
 
@@ -435,7 +427,7 @@ class PostgresIndexStore:
 
     def __init__(self, server: RetryingConnection, *, schema: str, tenant: str, embedder: Embedder | None) -> None:
         self._server, self._schema, self._tenant = server, schema, tenant
-        self._statements = IndexStatements(schema)
+        self._vector: str | None = None
         self.path = server.path
         self.problems: tuple[str, ...] = ()
         try:
@@ -453,9 +445,8 @@ class PostgresIndexStore:
             prepare_index(using, self._schema, self.path)
             return create_vector_table(using, self._schema) if self.vectors is not None else None
 
-        vector = self._server.call(prepare, writing=True)
-        self._statements = IndexStatements(self._schema, vector)
-        if self.vectors is not None and vector is None:
+        self._vector = self._server.call(prepare, writing=True)
+        if self.vectors is not None and self._vector is None:
             self.vectors, self.problems = None, (_NO_VECTORS,)
 
     @staticmethod
@@ -472,7 +463,7 @@ class PostgresIndexStore:
         def reading(using: Connection) -> T:
             using.execute(_BEGIN_READ)
             try:
-                return work(PostgresIndexReader(using, self._statements, self._tenant))
+                return work(PostgresIndexReader(using, self._schema, self._vector, self._tenant))
             finally:
                 if not using.closed:
                     using.execute("ROLLBACK")
@@ -484,7 +475,7 @@ class PostgresIndexStore:
 
         def writing(using: Connection) -> T:
             with using.transaction():
-                return work(PostgresIndexWriter(using, self._statements, self._tenant))
+                return work(PostgresIndexWriter(using, self._schema, self._vector, self._tenant))
 
         return self._server.call(lambda using, _: self._detect_damage(lambda: writing(using)), writing=True)
 

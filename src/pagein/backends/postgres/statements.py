@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
-from psycopg import sql
 from psycopg.rows import tuple_row
 
-from pagein.backends.postgres.connection import Connection
+from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.backends.postgres.migrations import key_of
 from pagein.log.encryption import Encryption
-from pagein.log.hash_chain import origin
-from pagein.log.raw_rows import Row, Tip
-
-_MINE = sql.SQL("tenant = %(tenant)s AND session = %(session)s")
-_ROW = sql.SQL("position, at, kind, version, convert_to(body, 'UTF8'), digest")
+from pagein.log.erasure import SessionRows
+from pagein.log.raw_rows import Row
 
 _TIP: LiteralString = "SELECT position, digest FROM {0}.entries WHERE {mine} ORDER BY position DESC LIMIT 1"
 _READ: LiteralString = """SELECT {row} FROM {0}.entries
     WHERE {mine} AND position >= %(start)s AND position < %(stop)s ORDER BY position LIMIT %(limit)s"""
-_BATCH: LiteralString = """SELECT {row} FROM {0}.entries
+BATCH: LiteralString = """SELECT {row} FROM {0}.entries
     WHERE {mine} AND position >= %(after)s AND batch = %(batch)s ORDER BY position"""
 _BLOB: LiteralString = "SELECT data FROM {0}.blobs WHERE {mine} AND digest = %(name)s"
-_SESSIONS: LiteralString = "SELECT session_name FROM {0}.sessions WHERE tenant = %(tenant)s"
+SESSIONS: LiteralString = "SELECT session_name FROM {0}.sessions WHERE tenant = %(tenant)s"
 
 # Compare-and-swap in one statement: nothing is inserted unless the entry before is the one that was chained to, and
 # the primary key refuses a position that another writer has taken meanwhile.
@@ -42,7 +38,7 @@ _ENTRIES: LiteralString = """
     FROM behind, unnest(%(times)s::float8[], %(kinds)s::text[], %(versions)s::int[], %(bodies)s::text[],
         %(digests)s::text[]) WITH ORDINALITY AS each(at, kind, version, body, digest, n)"""
 # The same of one row, as most appends are: without the detour over arrays it costs both sides less.
-_ONE: LiteralString = """INSERT INTO {0}.entries
+ONE: LiteralString = """INSERT INTO {0}.entries
     (tenant, session, position, at, kind, version, body, digest, batch)
     SELECT %(tenant)s, %(session)s, %(after)s::bigint, %(at)s::float8, %(kind)s::text, %(number)s::int, %(body)s::text,
         %(digest)s::text, %(batch)s::uuid
@@ -50,29 +46,9 @@ _ONE: LiteralString = """INSERT INTO {0}.entries
         WHERE {mine} AND position = %(after)s::bigint - 1 AND digest = %(previous)s)"""
 
 
-class LogStatements:
-    """The statements, for the tables of one schema."""
-
-    def __init__(self, schema: str) -> None:
-        self._name = sql.Identifier(schema)
-        self.tip = self._format(_TIP)
-        self.read = self._format(_READ)
-        self.batch = self._format(_BATCH)
-        self.blob = self._format(_BLOB)
-        self.sessions = self._format(_SESSIONS)
-        self.one = self._format(_ONE)
-        self._appends = {
-            (first, blobs): self._format((_FIRST if first else _BEHIND) + (_BLOBS if blobs else "") + _ENTRIES)
-            for first in (False, True)
-            for blobs in (False, True)
-        }
-
-    def append(self, *, first: bool, blobs: bool) -> bytes:
-        """The statement that writes a batch: the ``first`` of a session or a later one, with blobs or without."""
-        return self._appends[first, blobs]
-
-    def _format(self, text: LiteralString) -> bytes:
-        return sql.SQL(text).format(self._name, mine=_MINE, row=_ROW).as_bytes()
+def append_statement(schema: str, *, first: bool, blobs: bool) -> bytes:
+    """The statement that writes a batch: the ``first`` of a session or a later one, with blobs or without."""
+    return for_schema((_FIRST if first else _BEHIND) + (_BLOBS if blobs else "") + _ENTRIES, schema)
 
 
 ROWS_AT_ONCE = 250
@@ -95,48 +71,41 @@ _LOCK: LiteralString = "LOCK TABLE {0}.entries IN SHARE ROW EXCLUSIVE MODE"
 
 def lock_entries(connection: Connection, schema: str) -> None:
     """Exclude every other writer until the end of this transaction."""
-    connection.execute(sql.SQL(_LOCK).format(sql.Identifier(schema)))
+    connection.execute(for_schema(_LOCK, schema))
 
 
-class PostgresRows:
-    """The SessionRows in PostgreSQL, decrypted; ``encryption`` encrypts what is stored."""
+class PostgresRows(SessionRows):
+    """The SessionRows in PostgreSQL, decrypted."""
 
     def __init__(self, connection: Connection, schema: str, tenant: str, session: str, encryption: Encryption) -> None:
-        self._connection, self._schema, self._encryption = connection, sql.Identifier(schema), encryption
-        self.key = (tenant, session)
+        super().__init__(tenant, session, encryption)
+        self._connection, self._schema = connection, schema
         self._mine = {"tenant": key_of(tenant), "session": key_of(session)}
 
-    def head(self) -> int:
-        """The number of entries."""
-        last = self._fetch(_TIP)
-        return int(last[0][0]) + 1 if last else 0
-
-    def tip(self) -> Tip:
-        """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
-        last = self._fetch(_TIP)
-        return Tip(last[0][0] + 1, self._encryption.decrypt_digest(last[0][1])) if last else Tip(0, origin(*self.key))
+    def last(self) -> tuple[int, str] | None:
+        """The position of the last entry, and its digest as it is stored."""
+        return next(iter(self.fetch(_TIP)), None)
 
     def read_stored(self, start: int, stop: int) -> Sequence[Row]:
         """The first rows of ``[start, stop)`` as they are stored."""
-        return [Row(*row) for row in self._fetch(_READ, start=start, stop=stop, limit=ROWS_AT_ONCE)]
+        return [Row(*row) for row in self.fetch(_READ, start=start, stop=stop, limit=ROWS_AT_ONCE)]
 
-    def read_range(self, start: int, stop: int) -> Iterator[Row]:
-        """The rows ``[start, stop)``, some hundred at a time."""
-        while rows := self.read_stored(start, stop):
-            yield from map(self._encryption.decrypt_row, rows)
-            start = rows[-1].position + 1
+    def blob(self, name: str) -> bytes | None:
+        """The bytes stored under their hash, or None."""
+        rows = self.fetch(_BLOB, name=self.encryption.encrypt_digest(name))
+        return self.encryption.decrypt_blob(name, rows[0][0]) if rows else None
 
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         for name, data in blobs:
             self._execute(
-                _KEEP_BLOB, name=self._encryption.encrypt_digest(name), data=self._encryption.encrypt_blob(name, data)
+                _KEEP_BLOB, name=self.encryption.encrypt_digest(name), data=self.encryption.encrypt_blob(name, data)
             )
         for row in rows:
             self._execute(
                 _KEEP,
                 at=row.at,
-                digest=self._encryption.encrypt_digest(row.digest),
+                digest=self.encryption.encrypt_digest(row.digest),
                 batch=uuid.uuid4(),
                 **self._body(row),
             )
@@ -148,7 +117,7 @@ class PostgresRows:
     def drop_blobs(self, names: Iterable[str]) -> None:
         """Delete blobs."""
         for name in names:
-            self._execute(_DROP_BLOB, name=self._encryption.encrypt_digest(name))
+            self._execute(_DROP_BLOB, name=self.encryption.encrypt_digest(name))
 
     def clear(self) -> None:
         """Delete every row and every blob of the session."""
@@ -161,15 +130,13 @@ class PostgresRows:
             self._execute(_FORGET)
 
     def _body(self, row: Row) -> dict[str, Any]:
-        body = self._encryption.encrypt_row(row).body.decode()
+        body = self.encryption.encrypt_row(row).body.decode()
         return {"position": row.position, "kind": row.kind, "number": row.version, "body": body}
 
-    def _fetch(self, statement: LiteralString, **values: Any) -> list[tuple[Any, ...]]:
+    def fetch(self, statement: LiteralString, **values: Any) -> list[Any]:
+        """The rows of a statement, for the session."""
         with self._connection.cursor(binary=True, row_factory=tuple_row) as cursor:
-            return cursor.execute(self._format(statement), {**self._mine, **values}).fetchall()
+            return cursor.execute(for_schema(statement, self._schema), {**self._mine, **values}).fetchall()
 
     def _execute(self, statement: LiteralString, **values: Any) -> None:
-        self._connection.execute(self._format(statement), {**self._mine, **values})
-
-    def _format(self, statement: LiteralString) -> sql.Composed:
-        return sql.SQL(statement).format(self._schema, mine=_MINE, row=_ROW)
+        self._connection.execute(for_schema(statement, self._schema), {**self._mine, **values})

@@ -23,7 +23,7 @@ from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption
-from pagein.log.erasure import Cut, Removal, make_cut, remove_session
+from pagein.log.erasure import Cut, Removal, SessionRows, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
@@ -272,24 +272,17 @@ class SQLiteLog(RowLogBase):
             return self._in(database).blob(name)
 
 
-class SQLiteRows:
-    """The SessionRows in a SQLite file, decrypted; ``encryption`` encrypts what is stored."""
+class SQLiteRows(SessionRows):
+    """The SessionRows in a SQLite file, decrypted."""
 
     def __init__(self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption) -> None:
-        self._database, self._encryption = database, encryption
-        self.key = (tenant, session)
+        super().__init__(tenant, session, encryption)
+        self._database = database
 
-    def head(self) -> int:
-        """The number of entries. Reads the last entry; counts nothing."""
-        last = self._database.execute(_HEAD, self.key).fetchone()
-        return 0 if last is None else int(last[0]) + 1
-
-    def tip(self) -> Tip:
-        """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
-        last = self._database.execute(_HEAD, self.key).fetchone()
-        if last is None:
-            return Tip(0, hash_chain.origin(*self.key))
-        return Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
+    def last(self) -> tuple[int, str] | None:
+        """The position of the last entry, and its digest as it is stored."""
+        last: tuple[int, str] | None = self._database.execute(_HEAD, self.key).fetchone()
+        return last
 
     def read_stored(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
@@ -299,36 +292,30 @@ class SQLiteRows:
             raise LogUnreadable("an entry's row is not of its shape; the file is damaged")
         return [Row(*row) for row in rows]
 
-    def read_range(self, start: int, stop: int) -> Iterator[Row]:
-        """The rows ``[start, stop)``, a hundred at a time."""
-        while rows := self.read_stored(start, stop):
-            yield from map(self._encryption.decrypt_row, rows)
-            start = rows[-1].position + 1
-
     def blob(self, name: str) -> bytes | None:
         """The bytes stored under their hash, or None."""
-        stored = self._database.execute(_BLOB, (*self.key, self._encryption.encrypt_digest(name))).fetchone()
-        return None if stored is None else self._encryption.decrypt_blob(name, stored[0])
+        stored = self._database.execute(_BLOB, (*self.key, self.encryption.encrypt_digest(name))).fetchone()
+        return None if stored is None else self.encryption.decrypt_blob(name, stored[0])
 
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         for name, data in blobs:
-            stored = (self._encryption.encrypt_digest(name), self._encryption.encrypt_blob(name, data))
+            stored = (self.encryption.encrypt_digest(name), self.encryption.encrypt_blob(name, data))
             self._database.execute(_KEEP_BLOB, (*self.key, *stored))
-        for row in map(self._encryption.encrypt_row, rows):
+        for row in map(self.encryption.encrypt_row, rows):
             self._database.execute(
                 _APPEND, (*self.key, row.position, row.at, row.kind, row.version, row.body, row.digest)
             )
 
     def replace(self, stored: Row) -> None:
         """Replace the body of a row; its digest stays."""
-        row = self._encryption.encrypt_row(stored)
+        row = self.encryption.encrypt_row(stored)
         self._database.execute(_REPLACE, (row.version, row.body, *self.key, row.position))
 
     def drop_blobs(self, names: Iterable[str]) -> None:
         """Delete blobs."""
         for name in names:
-            self._database.execute(_DROP_BLOB, (*self.key, self._encryption.encrypt_digest(name)))
+            self._database.execute(_DROP_BLOB, (*self.key, self.encryption.encrypt_digest(name)))
 
     def clear(self) -> None:
         """Delete every row and every blob of the session."""
