@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _HANDLE = re.compile(r"\[?s(\d{1,15})(?:\.(\d{1,9})|-s?(\d{1,15}))?\]?", re.ASCII)
@@ -23,6 +24,19 @@ class Handle:
         if self.observation is not None:
             return f"s{self.first}.{self.observation}"
         return f"s{self.first}" if self.last == self.first + 1 else f"s{self.first}-{self.last - 1}"
+
+
+def group_positions(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Group positions into ranges ``[start, end)``, in order."""
+    start = end = -1
+    for position in sorted({*positions}):
+        if position != end:
+            if start >= 0:
+                yield start, end
+            start = position
+        end = position + 1
+    if start >= 0:
+        yield start, end
 
 
 def step_handle(position: int) -> str:

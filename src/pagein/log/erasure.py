@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from pagein.errors import Conflict, LogError
 from pagein.events.entries import Body, Erased
+from pagein.events.handles import group_positions
 from pagein.log.blobs import make_tombstone
 from pagein.log.codec import Record, blob_names, encode
 from pagein.log.encryption import Encryption
@@ -81,19 +82,6 @@ def apply_cut(cut: Cut, rows: Mapping[int, Row], first: str) -> CutResult:
     return CutResult(tuple(changed), note, blobs)
 
 
-def ranges_to_read(cut: Cut) -> Iterator[tuple[int, int]]:
-    """The rows that a cut needs, as ranges ``[start, stop)``."""
-    start = stop = -1
-    for position in sorted(cut.bodies):
-        if position - 1 > stop:
-            if stop >= 0:
-                yield start, stop
-            start = max(position - 1, 0)
-        stop = position + 1
-    if stop >= 0:
-        yield start, stop
-
-
 def orphaned_blobs(dropped: Iterable[Row], bodies: Iterable[bytes]) -> set[str]:
     """The blobs that the erased rows named and no remaining body names."""
     names = {name for row in dropped for name in blob_names(row.body)}
@@ -156,7 +144,8 @@ def make_cut(rows: SessionRows, cut: Cut, at: float) -> None:
     tip = rows.tip()
     if tip.head != cut.after:
         raise Conflict(cut.after, tip.head)
-    before = {row.position: row for start, stop in ranges_to_read(cut) for row in rows.read_range(start, stop)}
+    needed = group_positions(max(0, at) for position in cut.bodies for at in (position - 1, position))
+    before = {row.position: row for start, stop in needed for row in rows.read_range(start, stop)}
     changes = apply_cut(cut, before, origin(*rows.key))
     rows.add(chain_rows((changes.note,), after=tip.head, at=at, previous=tip.digest), changes.blobs.items())
     for row in changes.rows:

@@ -10,8 +10,10 @@ from pagein.formats import FormatName
 from pagein.log.base import Log
 from pagein.log.encryption import Key
 from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
-from pagein.memory.options import Options
+from pagein.memory.options import Options, check_usage
+from pagein.memory.tools import tools
 from pagein.tokens import Budget
+from pagein.tokens.bytes import json_bytes
 
 if TYPE_CHECKING:
     from pagein.facts.store import Facts
@@ -87,7 +89,11 @@ class MemoryBase:
         ``names`` chooses among them; ``compact`` is offered only where it is named.
         From now on every view keeps tokens free for them, unless the budget or the request's ``tools`` say what tools cost.
         """
-        return self._runtime.tools(format, names)
+        form, state = self._runtime.format_of(format), self._runtime.state
+        definitions = tools(form.name, names)
+        state.usage.own_tools = form.count_tools(definitions, state.counter.text)
+        state.usage.own_tool_bytes = json_bytes(definitions)
+        return definitions
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -96,11 +102,20 @@ class MemoryBase:
 
     def observe_usage(self, usage: Any) -> None:
         """Learn from the provider's count of the last request, so that later counts come nearer to it."""
-        self._runtime.observe_usage(usage)
+        self._runtime.check_open()
+        self._runtime.state.usage.learn(check_usage(usage))
+        self._runtime.requests.observe_usage(usage)
 
     def handle_overflow(self, error: BaseException | str) -> Overflow | None:
         """Learn from a provider's error that the last request was too long: the next view fits, and is smaller.
 
         None, and nothing learnt, for any other error. The smaller budget holds until the memory is closed.
         """
-        return self._runtime.handle_overflow(error)
+        self._runtime.check_open()
+        from pagein.models.overflow import detect_overflow  # noqa: PLC0415 - loads where something overflowed
+
+        overflow, state = detect_overflow(error), self._runtime.state
+        if overflow is not None:
+            last = state.usage.last_view or state.fold.view(1)
+            state.usage.shrink(last.tokens, overflow.window, overflow.requested)
+        return overflow

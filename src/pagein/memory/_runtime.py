@@ -42,7 +42,6 @@ from pagein.memory.options import (
     Options,
     build_state,
     check_session,
-    check_usage,
     model_name,
     policy_name,
     resolve_embedder,
@@ -51,7 +50,6 @@ from pagein.memory.options import (
 from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.memory.run_requests import RunRequests
 from pagein.memory.search_runtime import SearchRuntime
-from pagein.memory.tools import tools
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import json_bytes
 
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from pagein.memory.erasure.eraser import Eraser
     from pagein.memory.options import AnyModel, TelemetryMode
     from pagein.memory.telemetry import Telemetry
-    from pagein.models import Overflow
     from pagein.models.writer_account import WriterAccount, WriterReport
 
 
@@ -265,14 +262,6 @@ class MemoryRuntime:
             reserve, self.format_of(format).count_tools(plain, self.state.counter.text), json_bytes(plain)
         )
 
-    def tools(self, format: str | None, names: Sequence[str] | None) -> list[dict[str, Any]]:
-        """The library's tools in a format. The application has them from now on, so every view leaves room for them."""
-        form = self.format_of(format)
-        definitions = tools(form.name, names)
-        self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)
-        self.state.usage.own_tool_bytes = json_bytes(definitions)
-        return definitions
-
     def render(self, view: View, format: str | None, filter: RequestFilter = NO_FILTER) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""
         form = self.format_of(format)
@@ -354,23 +343,6 @@ class MemoryRuntime:
     def wait(self, timeout: float | None) -> bool:
         """Wait for the facts being read and for vectors, at most ``timeout`` seconds each; True if all is done."""
         return self.facts.wait(timeout) and self.search.wait(timeout)
-
-    def observe_usage(self, usage: Any) -> None:
-        """Learn from a provider's count of the last request."""
-        self.check_open()
-        self.state.usage.learn(check_usage(usage))
-        self.requests.observe_usage(usage)
-
-    def handle_overflow(self, error: BaseException | str) -> Overflow | None:
-        """Lower the budget if the error says that the request was too long; None if it does not."""
-        self.check_open()
-        from pagein.models.overflow import detect_overflow  # noqa: PLC0415 - loads where something overflowed
-
-        overflow = detect_overflow(error)
-        if overflow is not None:
-            last = self.state.usage.last_view or self.state.fold.view(1)
-            self.state.usage.shrink(last.tokens, overflow.window, overflow.requested)
-        return overflow
 
     def close(self) -> None:
         """Release search, facts and logs; a second call does nothing."""

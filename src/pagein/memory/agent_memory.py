@@ -28,7 +28,7 @@ from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
 from pagein.memory.operations.facts_block import save_procedure
 from pagein.memory.operations.filtered_view import make_filtered_view
-from pagein.memory.operations.history import Expansion, full_step, succinct_step
+from pagein.memory.operations.history import Expansion
 from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.requests import RenderedRequest, render_again
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pagein.search.base import Hit
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -79,6 +80,12 @@ class AgentMemory(MemoryBase):
             runtime.check_open()
             turn = run_turn(runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
             return drive(turn, runtime.perform)
+
+    def _after(self, turn: T, work: Callable[[T], R], blocking: Callable[[], object] = lambda: None) -> R:
+        """The result of the work on what a turn gave; ``blocking`` is called before it is returned."""
+        result = work(turn)
+        blocking()
+        return result
 
     def report(self) -> Report:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
@@ -201,20 +208,18 @@ class AgentMemory(MemoryBase):
         """
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
-        view = self._take_turn(make_filtered_view, filter, room)
-        messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
-        self._runtime.requests.write()
-        return messages
+        turn = self._take_turn(make_filtered_view, filter, room)
+        runtime = self._runtime
+        return self._after(turn, lambda view: runtime.render(view, format, filter)["messages"], runtime.requests.write)
 
     def to_request(self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
         """The view as the keyword arguments of the provider's SDK: its messages, and ``system`` if that is an argument.
 
         ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``; add the tools yourself. Raises OverBudget.
         """
-        view = self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
-        request = self._runtime.render(view, format)
-        self._runtime.requests.write()
-        return keywords(format or self._runtime.format.name, request)
+        runtime, name = self._runtime, format or self._runtime.format.name
+        turn = self._take_turn(make_view, runtime.request_room(reserve, tools, format))
+        return self._after(turn, lambda view: keywords(name, runtime.render(view, format)), runtime.requests.write)
 
     def compact(self, *, wait: bool = False) -> Compaction | None:
         """Compact now, whatever the view costs; None if nothing would get smaller.
@@ -250,19 +255,20 @@ class AgentMemory(MemoryBase):
 
     def get_full_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values, whole; images as base64."""
-        return [full_step(position, step) for position, step in self._take_turn(history.read_steps)]
+        return self._after(self._take_turn(history.read_steps), history.full_steps)
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values: long texts cut, images by their hash."""
-        return [succinct_step(position, step) for position, step in self._take_turn(history.read_steps)]
+        return self._after(self._take_turn(history.read_steps), history.succinct_steps)
 
     def return_full_code(self) -> str:
         """The code of all steps, in order: their ``code_action``, or what smolagents' Python call was given."""
-        return history.full_code(self._take_turn(history.read_steps))
+        return self._after(self._take_turn(history.read_steps), history.full_code)
 
     def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
         """Pass the run's lines, step by step, to ``write``; with ``detailed`` longer texts, arguments and results."""
-        replay((step for _, step in self._take_turn(history.read_steps)), write, detailed=detailed)
+        steps = self._take_turn(history.read_steps)
+        self._after(steps, lambda steps: replay((step for _, step in steps), write, detailed=detailed))
 
     def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
         """Replace a step or a result in every view, by its handle: with a step of its kind, an Observation, or a text.

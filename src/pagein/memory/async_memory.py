@@ -11,9 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from pagein._common.cancellation import finish_first
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report
-from pagein.events.replay import replay
 from pagein.events.steps import Step
-from pagein.formats import FormatName, keywords
 from pagein.log.base import Log
 from pagein.memory._effects import AnyEffect, BeginJob, CollectJob, Flow
 from pagein.memory._memory_base import MemoryBase
@@ -23,16 +21,13 @@ from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.background.summary_writer import SummaryTask
 from pagein.memory.operations import history
-from pagein.memory.operations.filtered_view import make_filtered_view
-from pagein.memory.operations.history import full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
 from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
-from pagein.memory.operations.view import make_view
-from pagein.memory.options import Options, check_count
-from pagein.memory.requests import RequestFilter
+from pagein.memory.options import Options
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -101,6 +96,13 @@ class AsyncAgentMemory(MemoryBase):
             self._is_loaded = True
         return await adrive(run_turn(self._runtime, name, operation), self._perform)
 
+    async def _after(
+        self, turn: Coroutine[Any, Any, T], work: Callable[[T], R], blocking: Callable[[], object] = lambda: None
+    ) -> R:
+        result = work(await turn)
+        await asyncio.to_thread(blocking)
+        return result
+
     def report(self) -> Report:
         return self._runtime.report()
 
@@ -121,32 +123,8 @@ class AsyncAgentMemory(MemoryBase):
     # The view
 
     view = await_turn_of(AgentMemory.view)
-
-    async def to_messages(
-        self,
-        format: FormatName | None = None,
-        *,
-        summary_mode: bool = False,
-        keep_last_n: int | None = None,
-        max_tokens: int | None = None,
-        reserve: int = 0,
-        tools: Any = None,
-    ) -> list[Any]:
-        room = self._runtime.request_room(reserve, tools, format)
-        filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
-        view = await self._take_turn(make_filtered_view, filter, room)
-        messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
-        await asyncio.to_thread(self._runtime.requests.write)
-        return messages
-
-    async def to_request(
-        self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None
-    ) -> dict[str, Any]:
-        view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
-        request = self._runtime.render(view, format)
-        await asyncio.to_thread(self._runtime.requests.write)
-        return keywords(format or self._runtime.format.name, request)
-
+    to_messages = await_turn_of(AgentMemory.to_messages)
+    to_request = await_turn_of(AgentMemory.to_request)
     compact = await_turn_of(AgentMemory.compact)
     clear_view = await_turn_of(AgentMemory.clear_view)
     undo = await_turn_of(AgentMemory.undo)
@@ -161,18 +139,10 @@ class AsyncAgentMemory(MemoryBase):
     async def steps(self) -> tuple[Step, ...]:
         return self._runtime.revive(await self._take_turn(history.read_steps))
 
-    async def get_full_steps(self) -> list[dict[str, Any]]:
-        return [full_step(position, step) for position, step in await self._take_turn(history.read_steps)]
-
-    async def get_succinct_steps(self) -> list[dict[str, Any]]:
-        return [succinct_step(position, step) for position, step in await self._take_turn(history.read_steps)]
-
-    async def return_full_code(self) -> str:
-        return history.full_code(await self._take_turn(history.read_steps))
-
-    async def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
-        replay((step for _, step in await self._take_turn(history.read_steps)), write, detailed=detailed)
-
+    get_full_steps = await_turn_of(AgentMemory.get_full_steps)
+    get_succinct_steps = await_turn_of(AgentMemory.get_succinct_steps)
+    return_full_code = await_turn_of(AgentMemory.return_full_code)
+    replay = await_turn_of(AgentMemory.replay)
     edit = await_turn_of(AgentMemory.edit)
     remove = await_turn_of(AgentMemory.remove)
     reset = await_turn_of(AgentMemory.reset)

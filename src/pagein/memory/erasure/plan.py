@@ -20,7 +20,7 @@ from pagein.events.entries import (
     Observed,
     Pin,
 )
-from pagein.events.handles import observation_handle, parse_handle, step_handle
+from pagein.events.handles import group_positions, observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import own_note
 from pagein.events.steps import ActionStep
 from pagein.events.tool_call_encoding import bare_tool_name
@@ -89,7 +89,7 @@ def plan_erasure(
         mine, bodies = by_line[line.session], changes[line.session]
         if not (mine or bodies):
             continue
-        note = Erased(_spans((*mine, *bodies)), reason)
+        note = Erased(tuple(group_positions((*mine, *bodies))), reason)
         local = {at - line.own: body for at, body in bodies.items()}
         cuts.append(Cut(line.session, len(line.entries) - line.own, note, local, line.own))
         steps += sum(at in mine for at in bodies)
@@ -254,16 +254,6 @@ def _elsewhere(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions)
                 yield step_handle(position) if part == CONTENT_PART else observation_handle(position, part)
 
 
-def _spans(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    spans: list[tuple[int, int]] = []
-    for at in sorted(set(positions)):
-        if spans and spans[-1][1] == at:
-            spans[-1] = (spans[-1][0], at + 1)
-        else:
-            spans.append((at, at + 1))
-    return tuple(spans)
-
-
 # Facts
 
 
@@ -321,7 +311,7 @@ def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bo
 def cut_facts(session: str, entries: Sequence[Entry], facts: set[int], reason: str) -> Cut | None:
     """The cut that erases these facts in their log; None where nothing changes."""
     bodies = redact_facts(entries, facts.__contains__)
-    return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
+    return Cut(session, len(entries), Erased(tuple(group_positions(bodies)), reason), bodies) if bodies else None
 
 
 def superseded_line(entries: Sequence[Entry], position: int) -> set[int]:
@@ -346,7 +336,7 @@ def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[s
         for entry in entries
         if isinstance(entry.body, FactsShown) and any(line in unescape(entry.body.text) for line in lines)
     }
-    return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
+    return Cut(session, len(entries), Erased(tuple(group_positions(bodies)), reason), bodies) if bodies else None
 
 
 def join_cuts(cuts: Iterable[Cut], shown: Iterable[Cut]) -> tuple[Cut, ...]:
@@ -357,7 +347,7 @@ def join_cuts(cuts: Iterable[Cut], shown: Iterable[Cut]) -> tuple[Cut, ...]:
             bodies = {**cut.bodies, **own.bodies}
             positions = (at + own.offset for at in cut.bodies)
             before = (at for first, last in own.note.spans for at in range(first, last))
-            note = replace(own.note, spans=_spans((*before, *positions)))
+            note = replace(own.note, spans=tuple(group_positions((*before, *positions))))
             cut = replace(own, bodies=bodies, note=note)  # noqa: PLW2901
         joined[cut.session] = cut
     return tuple(joined.values())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from pagein._common.json_values import parse_json
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
-from pagein.events.handles import Handle, observation_handle, parse_handle, step_handle
+from pagein.events.handles import Handle, group_positions, observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import as_own_step, is_own_step, own_row
 from pagein.events.protocol import current_prompt, open_calls, with_observations
 from pagein.events.quoting import quote_lines
@@ -72,7 +72,7 @@ def read_steps_and_notes(
     }
     # A late result may be recorded long after its action.
     later = (at for action in steps for at in run.fold.answers.get(action, ()) if at >= stop)
-    for start, end in group_positions(sorted(later)):
+    for start, end in group_positions(later):
         more = yield from Read(start, end, log)
         results += [entry.body for entry in more if isinstance(entry.body, Observed)]
     by_action: dict[int, dict[int, Observation]] = {}
@@ -90,19 +90,6 @@ def _as_handed_over(step: Step, words: str | None) -> Step:
     if words is not None and isinstance(step, TaskStep):
         return replace(step, content=words)
     return current_prompt(step)[0] if isinstance(step, SystemPromptStep) else step
-
-
-def group_positions(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Group sorted positions into ranges ``[start, end)``, so that neighbours are read at once."""
-    start = end = -1
-    for position in positions:
-        if position != end:
-            if start >= 0:
-                yield start, end
-            start = position
-        end = position + 1
-    if start >= 0:
-        yield start, end
 
 
 # Search
@@ -300,13 +287,17 @@ def _step_lines(step: Step, is_hidden: Callable[[str], bool]) -> Iterator[str]:
             yield from (_WORDS.sub("", text) for text in texts) if is_hidden(call.name) else texts
 
 
-def full_step(position: int, step: Step) -> dict[str, Any]:
-    """A step as JSON-safe values, whole."""
-    return {"position": position} | (own_row(step) or plain_step(step))
+def full_steps(steps: Iterable[tuple[int, Step]]) -> list[dict[str, Any]]:
+    """The steps as JSON-safe values, whole."""
+    return [{"position": position} | (own_row(step) or plain_step(step)) for position, step in steps]
 
 
-def succinct_step(position: int, step: Step) -> dict[str, Any]:
-    """A step as JSON-safe values: long texts cut, images by their hash, without provider content."""
+def succinct_steps(steps: Iterable[tuple[int, Step]]) -> list[dict[str, Any]]:
+    """The steps as JSON-safe values: long texts cut, images by their hash, without provider content."""
+    return [_succinct_step(position, step) for position, step in steps]
+
+
+def _succinct_step(position: int, step: Step) -> dict[str, Any]:
     kind = (own_row(step) or {"kind": kind_name(step)})["kind"]
     values: dict[str, Any] = {"position": position, "kind": kind, "text": _shorten(as_text(step.content))}
     values |= {name: value for name, value in step_details(step).items() if name != "model_input_messages"}
@@ -334,10 +325,7 @@ def _codes(step: ActionStep) -> Iterator[str]:
         return
     for call in step.tool_calls:
         if call.name == PYTHON_TOOL:
-            try:
-                arguments = json.loads(call.arguments)
-            except ValueError:
-                arguments = call.arguments
+            arguments = parse_json(call.arguments, call.arguments)
             code = arguments.get("code") if isinstance(arguments, dict) else arguments
             if isinstance(code, str) and code:
                 yield code

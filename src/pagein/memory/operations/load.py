@@ -10,12 +10,12 @@ from dataclasses import replace
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.errors import LogErased, LogError
 from pagein.events.entries import Body, Erased, Undo
+from pagein.events.handles import group_positions
 from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
 from pagein.memory import snapshots
 from pagein.memory._effects import Flow, Read, ReadSnapshot, RestartEmpty, WriteSnapshot
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
-from pagein.memory.operations.history import group_positions
 from pagein.memory.operations.page_in import prepare_page_in
 from pagein.memory.operations.summarize import cancel_summary
 
@@ -61,7 +61,7 @@ def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flo
     try:
         value = snapshots.decode_body(snapshot.body)
         bodies: dict[int, Body] = {}
-        for start, stop in group_positions(sorted(snapshots.needed_positions(value))):
+        for start, stop in group_positions(snapshots.needed_positions(value)):
             entries = yield from Read(start, stop, log)
             bodies.update((entry.position, entry.body) for entry in entries)
         restored = snapshots.restore(value, run.counter, bodies)
