@@ -24,6 +24,11 @@ def parse_json(text: str | bytes, default: Any = None) -> Any:
         return default
 
 
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none in anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def strings_in(value: Any, *, with_keys: bool = True) -> Iterator[str]:
     """All texts in a JSON value, the keys of its objects before their values."""
     match value:

@@ -359,7 +359,9 @@ def _print_rows(rows: Sequence[tuple[str, Tally]], total: Tally, title: str) -> 
         _output.add_row(table, name, *_cells(tally))
     out = _output.console()
     out.print(table)
-    out.print(_format_failures(total))
+    counts = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
+    failures = ", ".join(f"{count} {failure}" for failure, count in counts.items())
+    out.print(f"{failures}; {len(total.raised)} raised")
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:
@@ -372,8 +374,3 @@ def _cells(tally: Tally) -> tuple[str, ...]:
         _output.format_percent(tally.needs.met_share),
         "raised" if tally.raised else _format_retrieval(tally),
     )
-
-
-def _format_failures(total: Tally) -> str:
-    counts = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
-    return ", ".join(f"{count} {failure}" for failure, count in counts.items()) + f"; {len(total.raised)} raised"

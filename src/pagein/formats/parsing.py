@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pagein._common.json_values import objects_in
 from pagein.errors import FormatError
 from pagein.events.steps import ActionStep, Content, Image, Opaque, Part, Text, ToolCall, Usage
 
@@ -411,10 +412,7 @@ def action_step(parts: Sequence[Part], calls: Sequence[ToolCall], **fields: Any)
 
 def part_types(row: dict[str, Any]) -> Iterator[Any]:
     """Yield the type of each part in a message's content."""
-    content = row.get("content")
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict):
-            yield part.get("type")
+    yield from (part.get("type") for part in objects_in(row.get("content")))
 
 
 def decode_exact_base64(data: str) -> bytes | None:

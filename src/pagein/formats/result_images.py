@@ -7,7 +7,7 @@ result directly before. Words alone never make a message ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,16 +67,13 @@ def take_back_images(items: Iterable[Item], *, has_own_message: bool) -> tuple[I
 
 def _named_images(item: Item) -> list[tuple[str, Image]]:
     """Return the images at the head of a user's message that stand behind their names."""
-    if not isinstance(item, TaskStep) or item.extra is not None:
-        return []
-    return list(_leading_pairs(as_parts(item.content)))
-
-
-def _leading_pairs(parts: tuple[Part, ...]) -> Iterator[tuple[str, Image]]:
+    parts = as_parts(item.content) if isinstance(item, TaskStep) and item.extra is None else ()
+    pairs: list[tuple[str, Image]] = []
     for name, image in zip(parts[::2], parts[1::2], strict=False):
         if not isinstance(name, Text) or not isinstance(image, Image) or name != Text(image_placeholder(image)):
-            return
-        yield name.text, image
+            break
+        pairs.append((name.text, image))
+    return pairs
 
 
 def _put_back(items: list[Item], first: int, images: list[tuple[str, Image]]) -> bool:

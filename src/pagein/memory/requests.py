@@ -237,11 +237,15 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
 
 
 def _decode_page_in(head: int, blocks: list[list[Any]], names: list[int], is_complete: bool) -> PageInRecord:
-    sources = tuple(
+    return PageInRecord(head, decode_sources(blocks), tuple(names), is_complete)
+
+
+def decode_sources(rows: list[list[Any]]) -> tuple[BlockSource, ...]:
+    """Decode the sources of a page-in's blocks."""
+    return tuple(
         BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
-        for kind, position, part, lines, of in blocks
+        for kind, position, part, lines, of in rows
     )
-    return PageInRecord(head, sources, tuple(names), is_complete)
 
 
 def with_outcome(

@@ -129,9 +129,13 @@ class RunRequests:
         record = self._make_record(view, filter, prefix, raw, hash_request(request, raw.hashes()))
         if not self._is_again(record):
             if prefix.cause:
-                self._tell_break(
-                    PrefixBreak(prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens)
+                event = PrefixBreak(
+                    prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens
                 )
+                if self._runtime.telemetry is not None:
+                    self._runtime.telemetry.tell_break(event)
+                if self._runtime.state.callbacks is not None:
+                    self._runtime.state.events.append(event)
             self._begin(record)
         self._last_entries, self._last_at = entries, record.at
 
@@ -187,12 +191,6 @@ class RunRequests:
         return (last.digest, last.head, last.branch, last.format, last.filter) == (
             record.digest, record.head, record.branch, record.format, record.filter
         )  # fmt: skip
-
-    def _tell_break(self, event: PrefixBreak) -> None:
-        if self._runtime.telemetry is not None:
-            self._runtime.telemetry.tell_break(event)
-        if self._runtime.state.callbacks is not None:
-            self._runtime.state.events.append(event)
 
     def _begin(self, record: requests.RequestRecord) -> None:
         """Put a new request in the place of the last one."""

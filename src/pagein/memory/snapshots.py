@@ -17,11 +17,11 @@ from typing import Any
 
 from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import PageIn, restore_entry
-from pagein.context.page_in_sources import BlockKind, BlockSource
 from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, required_positions, restore_fold
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
 from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
+from pagein.memory.requests import decode_sources
 from pagein.tokens import TokenCounter
 
 VERSION = 16
@@ -120,9 +120,4 @@ def _encode_page_in(page_in: PageIn) -> list[Any]:
 
 
 def _decode_page_in(text: str, head: int, tokens: int, sources: list[list[Any]], names: list[int]) -> PageIn:
-    entry = restore_entry(text, head, tokens)
-    return PageIn(entry, tuple(_decode_source(*source) for source in sources), tuple(names))
-
-
-def _decode_source(kind: BlockKind, position: int, part: int, lines: list[int] | None, of: int) -> BlockSource:
-    return BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
+    return PageIn(restore_entry(text, head, tokens), decode_sources(sources), tuple(names))

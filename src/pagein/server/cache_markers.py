@@ -10,9 +10,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from operator import is_not, ne
+from operator import is_not
 from typing import Any
 
+from pagein._common.json_values import objects_in
+from pagein._common.sequences import count_same
 from pagein.formats.anthropic.rules import THINKING_TYPES
 from pagein.tokens.prices import PRICES, cache_minimum
 
@@ -33,13 +35,9 @@ def find_marker(body: Mapping[str, Any]) -> Json | None:
 
 def _blocks(rows: Any) -> Iterator[Json]:
     """Each block, and those in it."""
-    for row in _dicts(rows):
+    for row in objects_in(rows):
         yield row
         yield from _blocks(row.get("content"))
-
-
-def _dicts(rows: Any) -> list[Json]:
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _without_markers(rows: Any) -> Any:
@@ -70,8 +68,7 @@ class SentRows:
         next compaction will leave what this one did.
         """
         before, self.rows = self.rows, _without_markers(list(stable_rows))
-        pairs = enumerate(zip(before, self.rows, strict=False))
-        kept = next((at for at, pair in pairs if ne(*pair)), min(len(before), len(self.rows)))
+        kept = count_same(before, self.rows)
         if kept < len(before) - 1:
             self.compacted = _shown_again(before[kept:], self.rows)
         return (self.compacted, kept)
@@ -80,8 +77,7 @@ class SentRows:
 def _shown_again(before: Sequence[Any], rows: Sequence[Any]) -> int:
     """The place from which on messages are those that ended the request before; the last one where none is."""
     end = next((at for at in range(len(rows), 0, -1) if rows[at - 1] == before[-1]), len(rows))
-    pairs = zip(reversed(rows[:end]), reversed(before), strict=False)
-    return end - next((at for at, pair in enumerate(pairs) if ne(*pair)), min(end, len(before)))
+    return end - count_same(rows[:end][::-1], before[::-1])
 
 
 def place_markers(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pagein._common.json_values import objects_in
 from pagein.facts.owners import is_reserved
 from pagein.server.http import parse_object
 from pagein.server.wire import WireProtocol, output_tokens
@@ -170,14 +171,12 @@ def call_ids(rows: Sequence[Any]) -> Iterator[str]:
     for row in reversed(rows):
         if not isinstance(row, dict):
             continue
-        ids = [call.get("id") for call in _objects(row.get("tool_calls"))]
-        ids += [block.get("id") for block in _objects(row.get("content")) if block.get("type") == "tool_use"]
+        ids = [call.get("id") for call in objects_in(row.get("tool_calls"))]
+        ids += [block.get("id") for block in objects_in(row.get("content")) if block.get("type") == "tool_use"]
         ids += [
-            call.get("id") for part in _objects(row.get("parts")) if isinstance(call := part.get("functionCall"), dict)
+            call.get("id")
+            for part in objects_in(row.get("parts"))
+            if isinstance(call := part.get("functionCall"), dict)
         ]
         ids += [row.get("call_id")] if str(row.get("type")).endswith("_call") else []
         yield from (call_id for call_id in ids if isinstance(call_id, str) and _RANDOM_ID.search(call_id))
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

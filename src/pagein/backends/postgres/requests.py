@@ -67,15 +67,12 @@ class PostgresRequests:
             try:
                 return int(self._rows(using, _ADD, values)[0][0])
             except psycopg.errors.UndefinedTable:
-                self._create(using)
+                with using.transaction():
+                    take_lock(using, f"{self._schema} requests")
+                    using.execute(for_schema(_CREATE, self._schema))
             except psycopg.errors.UniqueViolation:
                 pass  # another writer took the number first
         return int(self._rows(using, _ADD, values)[0][0])
-
-    def _create(self, using: Connection) -> None:
-        with using.transaction():
-            take_lock(using, f"{self._schema} requests")
-            using.execute(for_schema(_CREATE, self._schema))
 
     def _fetch(self, using: Connection, statement: LiteralString, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:

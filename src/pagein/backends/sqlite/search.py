@@ -8,7 +8,6 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TypeVar
 
 from pagein.backends.sqlite import migrations as schema
@@ -123,11 +122,10 @@ class SqliteIndexReader:
 
     def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> list[set[int]]:
         """For each group of terms the passages of the scope with all of them: the newest, at most ``most``."""
-        return [self._holders(_match(group, scope.roles), scope, limit) for group in groups]
-
-    def _holders(self, match: str, scope: Scope, most: int) -> set[int]:
-        rows = (self.database.execute(_HOLDERS, (match, *bounds, most)) for bounds in scope.ranges)
-        return {id for (id,) in chain.from_iterable(rows)}
+        run, matches = self.database.execute, [_match(group, scope.roles) for group in groups]
+        return [
+            {id for bounds in scope.ranges for (id,) in run(_HOLDERS, (match, *bounds, limit))} for match in matches
+        ]
 
     def counts(self, terms: Sequence[str], scope: Scope) -> list[int]:
         """The number of passages of the scope that hold each of the terms."""

@@ -60,7 +60,10 @@ def problems(request: Any) -> tuple[str, ...]:
     shapes = [f"messages[{index}]{fault}" for index, row in enumerate(messages) for fault in _shape_problems(row)]
     if shapes:
         return tuple(shapes)
-    contents = [_as_blocks(message["content"]) for message in messages]
+    contents: list[list[Block]] = [
+        [{"type": "text", "text": row["content"]}] if isinstance(row["content"], str) else row["content"]
+        for row in messages
+    ]
     faults = [*_system_problems(fields.get("system"))]
     if len(messages) > MAX_MESSAGES:
         faults.append(f"messages: {len(messages)} of them, the API takes {MAX_MESSAGES}")
@@ -146,10 +149,6 @@ def _shape_problems(message: Any) -> Iterator[str]:
     for place, block in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             yield f".content[{place}]: not an object with a type"
-
-
-def _as_blocks(content: str | list[Block]) -> list[Block]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _system_problems(system: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pagein._common.json_values import objects_in
 from pagein.errors import FormatError
 from pagein.formats.anthropic.rules import order_problems, text_problems
 from pagein.formats.parsing import is_utf8, to_plain_json, type_name
@@ -126,8 +127,7 @@ def iterate_blocks(rows: list[Block]) -> Iterator[Block]:
 
 def _result_blocks(block: Block) -> list[Block]:
     result = block.get("toolResult")
-    content = result.get("content") if isinstance(result, dict) else None
-    return [inner for inner in content if isinstance(inner, dict)] if isinstance(content, list) else []
+    return objects_in(result.get("content")) if isinstance(result, dict) else []
 
 
 def _shape_problems(row: Any) -> Iterator[str]:

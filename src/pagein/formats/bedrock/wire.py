@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pagein._common.json_values import objects_in
 from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.normal_form import CACHE_MARKERS
@@ -82,10 +83,8 @@ class Bedrock(WireFormat):
     @staticmethod
     def _count_row_signs(row: Block) -> int:
         """Count the blocks without a ``type``, as only Converse has them."""
-        content = row.get("content")
-        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
         has_types = any(kind is not None for kind in parsing.part_types(row))
-        return 0 if has_types else sum(bool(rules.block_key(block)) for block in blocks)
+        return 0 if has_types else sum(bool(rules.block_key(block)) for block in objects_in(row.get("content")))
 
 
 # -- parsing

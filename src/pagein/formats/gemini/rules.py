@@ -141,7 +141,11 @@ def problems(request: Any) -> tuple[str, ...]:
     shapes = [f"contents[{index}]{fault}" for index, row in enumerate(rows) for fault in _shape_problems(row)]
     if shapes:
         return tuple(shapes)
-    faults = [f"{path}{fault}" for part, path in instructions for fault in _instruction_problems(part)]
+    faults = [
+        f"{path}: only texts that are not empty may stand here"
+        for part, path in instructions
+        if not (isinstance(part, dict) and isinstance(part.get("text"), str) and part["text"])
+    ]
     faults += [*_order_problems(rows), *_pair_problems(rows)]
     for index, row in enumerate(rows):
         for place, part in enumerate(row["parts"]):
@@ -166,11 +170,6 @@ def _shape_problems(row: Any) -> Iterator[str]:
     for place, part in enumerate(parts):
         if not isinstance(part, dict):
             yield f".parts[{place}]: expected an object, not {type_name(part)}"
-
-
-def _instruction_problems(part: Any) -> Iterator[str]:
-    if not isinstance(part, dict) or not isinstance(part.get("text"), str) or not part["text"]:
-        yield ": only texts that are not empty may stand here"
 
 
 def _order_problems(rows: list[Row]) -> Iterator[str]:

@@ -277,19 +277,15 @@ def _message_row(message: Message) -> Block | None:
         return _assistant_row(message, beside)
     content = _flatten([block for part in parts for block in _part_blocks(part, message.role)])
     if message.role == "system":
-        row = {**beside, "type": "system", "content": content, **_developer_kwargs(fields)}
+        row = {**beside, "type": "system", "content": content}
+        if fields.get("role") == "developer":
+            row["additional_kwargs"] = {**fields.get("additional_kwargs", {}), "__openai_role__": "developer"}
         return row if content else None
     if message.role == "tool":
         status = "error" if message.is_error else "success"
         answer = {"tool_call_id": message.call_id, "status": status}
         return {**beside, "type": "tool", "content": content or rendering.NO_OUTPUT, **answer}
     return {**beside, "type": "human", "content": content or rendering.NO_CONTENT}
-
-
-def _developer_kwargs(fields: Block) -> Block:
-    if fields.get("role") != "developer":
-        return {}
-    return {"additional_kwargs": {**fields.get("additional_kwargs", {}), "__openai_role__": "developer"}}
 
 
 def _assistant_row(message: Message, beside: Block) -> Block:

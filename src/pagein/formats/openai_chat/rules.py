@@ -146,14 +146,11 @@ def _message_problems(message: dict[str, Any]) -> Iterator[str]:
         yield f".content: expected text or a list, not {type_name(content)}"
     elif content is None and role != "assistant":
         yield ".content: there is none"
-    if message.get("name") is not None and not _is_speaker_name(message["name"]):
-        yield f".name: {message['name']!r} is not 1 to {NAME_MAX_CHARS} characters without spaces, <, >, |, / and \\"
+    name = message.get("name")
+    if name is not None and not (isinstance(name, str) and name == speaker_name(name) != ""):
+        yield f".name: {name!r} is not 1 to {NAME_MAX_CHARS} characters without spaces, <, >, |, / and \\"
     if role == "assistant":
         yield from _assistant_problems(message)
-
-
-def _is_speaker_name(name: object) -> bool:
-    return isinstance(name, str) and name == speaker_name(name) != ""
 
 
 def speaker_name(name: object) -> str:

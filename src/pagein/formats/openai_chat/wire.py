@@ -61,7 +61,11 @@ class OpenAIChat(WireFormat):
         rows: list[dict[str, Any]] = []
         results = ResultImages()
         for message in rendering.with_wire_ids(limited, _wire_id):
-            rows += _message_rows(message, is_first=all(row["role"] in rules.SYSTEM_ROLES for row in rows))
+            is_first = all(row["role"] in rules.SYSTEM_ROLES for row in rows)
+            # A notice becomes the system message it stands for, unless it opens the conversation.
+            prompt = None if message.as_system is None or is_first else _message_row(message.as_system)
+            row = prompt or _message_row(message)
+            rows += [] if row is None else [row]
             if shown := results.parts_after(message, _text_row, _image_or_none):
                 rows.append({"role": "user", "content": shown})
         return {"messages": rendering.replace_surrogates(rows)}
@@ -220,13 +224,6 @@ def _arguments(function: parsing.Fields) -> str:
 
 
 # -- rendering
-
-
-def _message_rows(message: Message, *, is_first: bool) -> list[dict[str, Any]]:
-    """Render a message. A notice becomes the system message it stands for, unless it opens the conversation."""
-    prompt = None if message.as_system is None or is_first else _message_row(message.as_system)
-    row = prompt or _message_row(message)
-    return [] if row is None else [row]
 
 
 def _message_row(message: Message) -> dict[str, Any] | None:

@@ -279,7 +279,10 @@ def _render_items(messages: Iterable[Message]) -> list[Row]:
         elif message.role == "tool":
             rows.append(_answer_row(message, call_types.get(message.call_id, "")))
         else:
-            rows += _notice_items(message, is_first=all(row.get("role") in SYSTEM_ROLES for row in rows))
+            is_first = all(row.get("role") in SYSTEM_ROLES for row in rows)
+            # A notice becomes the system message it stands for, unless it opens the conversation.
+            prompt = [] if message.as_system is None or is_first else list(_input_items(message.as_system))
+            rows += prompt or _input_items(message)
     return list(_with_item_ids(rows))
 
 
@@ -308,12 +311,6 @@ def _derived_id(prefix: str, row: Row, used: set[str]) -> str:
         if f"{prefix}_{digest}" not in used:
             return f"{prefix}_{digest}"
         attempt += 1
-
-
-def _notice_items(message: Message, *, is_first: bool) -> list[Row]:
-    """Render a message of the user or instructions. A notice becomes the system message it stands for, unless first."""
-    prompt = [] if message.as_system is None or is_first else list(_input_items(message.as_system))
-    return prompt or list(_input_items(message))
 
 
 def _input_items(message: Message) -> Iterator[Row]:

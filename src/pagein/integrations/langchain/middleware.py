@@ -105,7 +105,8 @@ class PageinMiddleware(ThreadHolder, AgentMiddleware):
     def _prepare(self, thread: OwnedConversation, request: ModelRequest[Any]) -> PreparedRequest:
         system = None if request.system_message is None else _system_text(request.system_message)
         state = request.state.get("messages", request.messages)
-        if not _are_same_messages(state, request.messages):
+        others = request.messages
+        if not (len(state) == len(others) and (all(map(is_, state, others)) or list(state) == list(others))):
             # Another middleware shows the model something else than the state, for this request only.
             rows = self._threads.view_unrecorded(request.messages, system)
             return PreparedRequest(request.override(messages=_view_messages(rows)), None)
@@ -126,10 +127,6 @@ class PageinMiddleware(ThreadHolder, AgentMiddleware):
 
 def _view_messages(rows: list[dict[str, Any]]) -> list[AnyMessage]:
     return cast(list[AnyMessage], as_messages(rows))
-
-
-def _are_same_messages(messages: Sequence[BaseMessage], others: Sequence[BaseMessage]) -> bool:
-    return len(messages) == len(others) and (all(map(is_, messages, others)) or list(messages) == list(others))
 
 
 def _system_text(message: BaseMessage) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pagein._common.sequences import count_same
 from pagein.backends.sqlite import graph_tables as sql
 from pagein.backends.sqlite.graph_tables import GraphTables, Typed, element_digest, split_digests
 from pagein.errors import LogUnreadable
@@ -122,7 +123,7 @@ class Channels:
         row = self._row(encoded.channel, base) if latest else None
         depth = MAX_CHAIN if row is None else int(row[0].partition("+")[2] or 0) + 1
         if row is not None and depth < MAX_CHAIN:
-            same = _common_length(self._digests(encoded.channel, row), encoded.digests)
+            same = count_same(self._digests(encoded.channel, row), encoded.digests)
             if same:
                 head = json.dumps([base, same]).encode()
                 return (f"{_LIST}+{depth}", head + b"\n" + b"".join(encoded.digests[same:])), same
@@ -149,8 +150,3 @@ class Channels:
         if not rows:
             raise LogUnreadable(f"{self._tables.path}: an element of a list is not there")
         return self._serde.loads_typed(cast(Typed, rows[0]))
-
-
-def _common_length(digests: Sequence[bytes], others: Sequence[bytes]) -> int:
-    pairs = enumerate(zip(digests, others, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(digests), len(others)))

@@ -78,17 +78,14 @@ def _parse_request_part(part: Row, request: Row, path: str) -> Item:
     if is_result and isinstance(call_id, str):
         outcome = str(part.get("outcome", "success"))
         status = _STATUSES.get(outcome, "error") if kind == "tool-return" else "error"
-        result: steps.Content = content if isinstance(content, str) else (_opaque_value(content),)
+        opaque = steps.Opaque(NAME, "value", compact_json({"content": content}), _readable_text(content))
+        result: steps.Content = content if isinstance(content, str) else (opaque,)
         return steps.Observation(call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id"))
     if kind in ("tool-return", "retry-prompt") and is_result:
         raise FormatError("a result without a tool_call_id", path=path)
     unread = steps.Opaque(NAME, "part", compact_json(part), _readable_text(content))
     extra = steps.Opaque(NAME, "message", compact_json(request), _UNSENT) if request else None
     return steps.TaskStep((unread,), extra)
-
-
-def _opaque_value(content: Any) -> steps.Opaque:
-    return steps.Opaque(NAME, "value", compact_json({"content": content}), _readable_text(content))
 
 
 def _readable_text(content: Any) -> str:

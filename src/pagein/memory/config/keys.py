@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
+from pagein._common.json_values import parse_json
 from pagein._common.validation import POSITIVE_TOKENS, SECONDS, Constraint, Option, option_from_hint, options_of
 from pagein.context.compaction.ladder import RUNGS
 from pagein.context.compaction.registry import POLICIES, policy_named
@@ -153,12 +154,10 @@ class Key:
                 case "list":
                     return [item.strip() for item in text.split(",")]
                 case "table":
-                    import json  # noqa: PLC0415 - for the one key that is a table
-
-                    return json.loads(text)
+                    return parse_json(text, text)
                 case _:
                     return text
-        except (ValueError, RecursionError):
+        except ValueError:
             return text
 
 

@@ -52,7 +52,8 @@ class Repetitions:
         self._phrases = erased_words.phrases - other_words.phrases
         self._erased, self._remaining = erased_words, other_words
         self._pieces: dict[str, bool] = {}
-        self.telling = _telling_words(erased_words.words - other_words.words)
+        long = (word for word in erased_words.words - other_words.words if len(word.encode()) >= TELLING_MIN_BYTES)
+        self.telling = tuple(sorted(long, key=lambda word: (-len(word), word))[:TELLING_MAX])
         """The longest words that only the erased texts have: what a file is searched for."""
         self.shared_lines = erased_words.lines & other_words.lines
         """Lines that were erased and are said elsewhere too."""
@@ -110,11 +111,6 @@ class _Vocabulary:
             said += words
         self.words = frozenset(said)
         self.joined = " ".join(dict.fromkeys(said))
-
-
-def _telling_words(words: Iterable[str]) -> tuple[str, ...]:
-    long = (word for word in words if len(word.encode()) >= TELLING_MIN_BYTES)
-    return tuple(sorted(long, key=lambda word: (-len(word), word))[:TELLING_MAX])
 
 
 def words_in(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pagein._common.sequences import count_same
 from pagein.errors import ConfigurationError, UnknownBranch, UnknownCheckpoint
 from pagein.events.entries import Observed
 from pagein.events.handles import parse_handle
@@ -76,9 +77,7 @@ def compare(run: RunState, left: str, right: str) -> Flow[Comparison]:
     del run
     left_entries = yield from _read_branch(left)
     right_entries = yield from _read_branch(right)
-    pairs = enumerate(zip(left_entries, right_entries, strict=False))
-    shorter = min(len(left_entries), len(right_entries))
-    common = next((at for at, (one, other) in pairs if one.digest != other.digest), shorter)
+    common = count_same(*([entry.digest for entry in entries] for entries in (left_entries, right_entries)))
     return Comparison(common, _steps_from(left_entries, common), _steps_from(right_entries, common))
 
 

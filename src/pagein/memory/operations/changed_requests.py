@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pagein._common.sequences import count_same
 from pagein.events.protocol import fingerprint
 from pagein.events.steps import Observation, SystemPromptStep, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
@@ -252,12 +253,6 @@ def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskSte
             own = (Text(added.strip()),) if added else ()
             return (replace(message, content=(*new[:at], *own, *new[at + 1 :])),)
     return ()
-
-
-def count_same(items: Sequence[Any], others: Sequence[Any]) -> int:
-    """The number of items that both begin with."""
-    pairs = zip(items, others, strict=False)
-    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(items), len(others)))
 
 
 def remember_request(state: TranscriptState, request: RawRequest, place: int, ending: Any) -> None:

@@ -76,8 +76,10 @@ def prepare_resume(
         run.apply_entries((yield from Append(bodies, run.fold.head)))
     if not fresh:
         return info, None
-    if name is None and (info is None or (yield from _has_steps_since(run, info))):
-        info = yield from write_checkpoint(run, RESUMED, most=RESUME_MAX_ENTRIES)
+    if name is None:
+        since = () if info is None else (yield from Read(info.position, run.fold.head))
+        if info is None or any(isinstance(entry.body, Step | Observed) for entry in since):
+            info = yield from write_checkpoint(run, RESUMED, most=RESUME_MAX_ENTRIES)
     return info, None if info is None else (yield from start_fresh(run, info))
 
 
@@ -93,11 +95,6 @@ def _current_status(run: RunState, info: CheckpointInfo | None, started: Compact
     steps = sum(isinstance(entry.body, Step) for entry in entries)
     unanswered = tuple(work for work in state.live if work.kind in UNANSWERED)
     return RunStatus(run.fold.head, info, state, unanswered, steps, started)
-
-
-def _has_steps_since(run: RunState, info: CheckpointInfo) -> Flow[bool]:
-    entries = yield from Read(info.position, run.fold.head)
-    return any(isinstance(entry.body, Step | Observed) for entry in entries)
 
 
 # A view that starts from a checkpoint

@@ -36,7 +36,9 @@ def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Er
             named = _parse_place(run, handle)
             if named.observation is not None:
                 yield from expand(run, handle)  # it raises for a result that is not there
-            _add_place(places, named)
+            for at in range(named.first, named.last):
+                parts, one = places.get(at, frozenset()), named.observation
+                places[at] = None if one is None or parts is None else parts | {one}
     erasure = Erasure()
     if places:
         yield from cancel_summary(run)
@@ -77,13 +79,6 @@ def _parse_place(run: RunState, handle: object) -> Handle:
     if named is None or not 0 <= named.first < named.last <= run.fold.head:
         raise UnknownHandle(str(handle), run.fold.head)
     return named
-
-
-def _add_place(places: dict[int, frozenset[int] | None], named: Handle) -> None:
-    for at in range(named.first, named.last):
-        parts = places.get(at, frozenset())
-        one = named.observation
-        places[at] = None if one is None or parts is None else parts | {one}
 
 
 def add_erasures(one: Erasure, other: Erasure) -> Erasure:

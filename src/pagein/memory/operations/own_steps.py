@@ -144,7 +144,8 @@ def _parse_messages(step: steps.MemoryStep, *, summary_mode: bool) -> list[Item]
         parsed = format_named("openai").parse([_plain_row(row) for row in rows])
     except (FormatError, NotImplementedError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"{type(step).__name__}.to_messages gives no chat messages: {error}") from error
-    return [_as_note(item) for item in parsed]
+    # A message of the user is a note: it is not the user who speaks.
+    return [as_text_observation(item) if isinstance(item, steps.TaskStep) else item for item in parsed]
 
 
 def _plain_row(row: Any) -> steps.Row:
@@ -162,11 +163,6 @@ def _plain_part(part: Any) -> Any:
         picture = to_json_value(part["image"])
         return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture['data']}"}}
     return part
-
-
-def _as_note(item: Item) -> Item:
-    """Return a message of the user as a note: it is not the user who speaks."""
-    return as_text_observation(item) if isinstance(item, steps.TaskStep) else item
 
 
 # Out
