@@ -204,7 +204,7 @@ def test_the_figures_of_the_shape_only_fall(tmp_path):
     assert shape.vague_share() <= 0.004
     assert shape.question_share() <= 0.006
     assert shape.repeated_classes() == {}
-    assert len(recording) <= 21, recording
+    assert len(recording) <= 18, recording
     assert len(viewing) <= 22, viewing
     assert shape.lines() <= 74_273
 

@@ -6,7 +6,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Compaction, Replacement
 from pagein.events.steps import Image, TaskStep
-from pagein.log import blobs, export
+from pagein.log import codec, export
 from pagein.log.export import parse_session
 
 
@@ -35,7 +35,7 @@ def test_a_body_that_expands_too_far_is_refused(monkeypatch):
     monkeypatch.setattr(export, "EXPANDED_MIN_LIMIT_BYTES", 1_000_000)
     with pytest.raises(LogUnreadable, match="expands too far"):
         parse_session(lines, "run")
-    monkeypatch.setattr(blobs, "INFLATED_MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(codec, "INFLATED_MAX_BYTES", 1_000_000)
     with pytest.raises(LogUnreadable):
         parse_session(lines, "run")
 

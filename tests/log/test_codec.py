@@ -24,14 +24,18 @@ from pagein.events.steps import (
     Usage,
 )
 from pagein.log import codec as codec_module
-from pagein.log.blobs import (
+from pagein.log.codec import (
     INFLATED_MAX_BYTES,
     INLINE_COMPACTION_MAX_BYTES,
     INLINE_IMAGE_MAX_BYTES,
     INLINE_TEXT_MAX_BYTES,
+    KINDS,
+    UPCASTERS,
+    blob_names,
+    decode,
+    encode,
     hash_bytes,
 )
-from pagein.log.codec import KINDS, UPCASTERS, blob_names, decode, encode
 from pagein.log.hash_chain import link, origin
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, bodies, bodies_with_text_everywhere
 
@@ -306,14 +310,14 @@ def test_plans_and_tasks_of_one_shape_keep_their_kind():
 
 
 def test_only_what_lies_in_a_store_imports_msgspec():
-    from pagein.log import blobs, export
+    from pagein.log import export
 
     users = [
         name
         for name, module in list(sys.modules.items())
         if name.startswith("pagein") and getattr(module, "msgspec", None) is msgspec
     ]
-    assert sorted(users) == [blobs.__name__, codec_module.__name__, export.__name__]
+    assert sorted(users) == [codec_module.__name__, export.__name__]
 
 
 def test_a_blob_is_named_by_its_hash():

@@ -11,18 +11,15 @@ it. With a key (see ``encryption``) that takes the key.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pagein.errors import Conflict, LogError
 from pagein.events.entries import Body, Erased
 from pagein.events.handles import group_positions
-from pagein.log.blobs import make_tombstone
-from pagein.log.codec import Record, blob_names, encode
-from pagein.log.encryption import Encryption
-from pagein.log.hash_chain import chain_rows, origin
-from pagein.log.raw_rows import Row, Tip
+from pagein.log.codec import Record, blob_names, encode, make_tombstone
+from pagein.log.hash_chain import SessionRows, chain_rows, origin
+from pagein.log.raw_rows import Row
 
 TRACE_KIND = "erased"
 """The kind of the one entry that is left of a session."""
@@ -91,54 +88,6 @@ def orphaned_blobs(dropped: Iterable[Row], bodies: Iterable[bytes]) -> set[str]:
     return names
 
 
-class SessionRows(ABC):
-    """The rows of one session, within a transaction that excludes every other writer; ``encryption`` encrypts what is stored."""
-
-    def __init__(self, tenant: str, session: str, encryption: Encryption) -> None:
-        self.key = (tenant, session)
-        self.encryption = encryption
-
-    @abstractmethod
-    def last(self) -> tuple[int, str] | None:
-        """The position of the last entry, and its digest as it is stored."""
-
-    @abstractmethod
-    def read_stored(self, start: int, stop: int) -> Sequence[Row]:
-        """The rows ``[start, stop)`` as they are stored, at most a few hundred."""
-
-    @abstractmethod
-    def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
-        """Write rows, and the blobs they name."""
-
-    @abstractmethod
-    def replace(self, row: Row) -> None:
-        """Replace the body of a row; its digest stays."""
-
-    @abstractmethod
-    def drop_blobs(self, names: Iterable[str]) -> None:
-        """Delete blobs."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Delete every row and every blob of the session."""
-
-    def head(self) -> int:
-        """The number of entries. Reads the last entry; counts nothing."""
-        last = self.last()
-        return 0 if last is None else last[0] + 1
-
-    def tip(self) -> Tip:
-        """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
-        last = self.last()
-        return Tip(0, origin(*self.key)) if last is None else Tip(last[0] + 1, self.encryption.decrypt_digest(last[1]))
-
-    def read_range(self, start: int, stop: int) -> Iterator[Row]:
-        """The rows ``[start, stop)``, some hundred at a time."""
-        while rows := self.read_stored(start, stop):
-            yield from map(self.encryption.decrypt_row, rows)
-            start = rows[-1].position + 1
-
-
 def make_cut(rows: SessionRows, cut: Cut, at: float) -> None:
     """Replace the bodies, and append the note. Raises Conflict, LogError."""
     tip = rows.tip()
@@ -159,7 +108,7 @@ def remove_session(rows: SessionRows, removal: Removal, at: float) -> None:
     there = rows.read_stored(0, 2)
     if not there or (removal.trace and [row.kind for row in there] == [TRACE_KIND]):
         return
-    head = rows.head()
+    head = rows.stored_tip().head
     rows.clear()
     if removal.trace:
         note = encode(removal_note(removal, head))

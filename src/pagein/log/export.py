@@ -34,9 +34,8 @@ from pagein.events.entries import (
 )
 from pagein.events.steps import ActionStep
 from pagein.log.base import Entry, StoredLog
-from pagein.log.blobs import hash_bytes, inflated_size
 from pagein.log.branch_log import is_branching
-from pagein.log.codec import blob_names
+from pagein.log.codec import blob_names, hash_bytes, inflated_size
 from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
 from pagein.log.raw_rows import Row
 

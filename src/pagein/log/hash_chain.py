@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pagein._common.surrogates import is_utf8
 from pagein.errors import ConfigurationError, LogErased, LogError, LogUnreadable
 from pagein.events.entries import Erased
 from pagein.log.base import Entry, Problem, Verification
-from pagein.log.blobs import hash_bytes, is_proven, is_tombstone, parse_tombstone
-from pagein.log.codec import Record, blob_names, decode
+from pagein.log.codec import Record, blob_names, decode, hash_bytes, is_proven, is_tombstone, parse_tombstone
+from pagein.log.encryption import Encryption
 from pagein.log.raw_rows import Row, Tip
 
 
@@ -95,6 +96,49 @@ def _proven_digest(previous: str, row: Row) -> str:
         return row.digest if is_proven(row, previous) else ""
     except LogUnreadable:
         return ""
+
+
+class SessionRows(ABC):
+    """The rows of one session, within a transaction that excludes every other writer; ``encryption`` encrypts what is stored."""
+
+    key: tuple[str, str]
+    """The tenant and the session."""
+    encryption: Encryption
+
+    @abstractmethod
+    def stored_tip(self) -> Tip:
+        """The tip, its digest as it is stored; "" where there is no entry. Reads the last entry; counts nothing."""
+
+    @abstractmethod
+    def read_stored(self, start: int, stop: int) -> Sequence[Row]:
+        """The rows ``[start, stop)`` as they are stored, at most a few hundred."""
+
+    @abstractmethod
+    def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Write rows, and the blobs they name."""
+
+    @abstractmethod
+    def replace(self, row: Row) -> None:
+        """Replace the body of a row; its digest stays."""
+
+    @abstractmethod
+    def drop_blobs(self, names: Iterable[str]) -> None:
+        """Delete blobs."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Delete every row and every blob of the session."""
+
+    def tip(self) -> Tip:
+        """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
+        head, digest = self.stored_tip()
+        return Tip(head, self.encryption.decrypt_digest(digest) if head else origin(*self.key))
+
+    def read_range(self, start: int, stop: int) -> Iterator[Row]:
+        """The rows ``[start, stop)``, some hundred at a time."""
+        while rows := self.read_stored(start, stop):
+            yield from map(self.encryption.decrypt_row, rows)
+            start = rows[-1].position + 1
 
 
 class ChainVerifier:

@@ -24,7 +24,7 @@ from pagein.errors import Conflict, LogClosed, LogErased, LogError
 from pagein.events.entries import Body, Erased, Observed, Pin
 from pagein.events.steps import ActionStep, Image, Observation, TaskStep, ToolCall
 from pagein.log.base import Entry, StoredLog
-from pagein.log.blobs import hash_bytes, make_tombstone
+from pagein.log.codec import hash_bytes, make_tombstone
 from pagein.log.erasure import Cut, Removal
 from pagein.testing._threads import require
 from pagein.testing.logs import NOON, OpenLog, StoredLogSuite, open_stored

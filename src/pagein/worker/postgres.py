@@ -12,7 +12,7 @@ from typing import Any
 
 from pagein.backends.open import open_store
 from pagein.errors import ConfigurationError, PageinError
-from pagein.log.blobs import hash_bytes
+from pagein.log.codec import hash_bytes
 from pagein.worker.jobs import Job, JobResult, WorkQueue
 
 try:

@@ -115,7 +115,7 @@ class PostgresLog(RowLogBase):
         return self._head_of(self.session)
 
     def _head_of(self, session: str) -> int:
-        return self._call(lambda using, _: self._rows(using, session).head())
+        return self._call(lambda using, _: self._rows(using, session).stored_tip().head)
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """Append all bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.

@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.errors import ConfigurationError, LogTooNew, LogUnreadable, LogUnwritable
-from pagein.log.blobs import hash_bytes
+from pagein.log.codec import hash_bytes
 
 # Names compare by their bytes ("C"): an index in the order of a language breaks when that order is upgraded.
 OWNER = 'tenant text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL'

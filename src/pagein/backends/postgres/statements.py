@@ -11,8 +11,8 @@ from psycopg.rows import tuple_row
 from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.backends.postgres.migrations import key_of
 from pagein.log.encryption import Encryption
-from pagein.log.erasure import SessionRows
-from pagein.log.raw_rows import Row
+from pagein.log.hash_chain import SessionRows
+from pagein.log.raw_rows import Row, Tip
 
 _TIP: LiteralString = "SELECT position, digest FROM {0}.entries WHERE {mine} ORDER BY position DESC LIMIT 1"
 _READ: LiteralString = """SELECT {row} FROM {0}.entries
@@ -78,13 +78,14 @@ class PostgresRows(SessionRows):
     """The SessionRows in PostgreSQL, decrypted."""
 
     def __init__(self, connection: Connection, schema: str, tenant: str, session: str, encryption: Encryption) -> None:
-        super().__init__(tenant, session, encryption)
+        self.key, self.encryption = (tenant, session), encryption
         self._connection, self._schema = connection, schema
         self._mine = {"tenant": key_of(tenant), "session": key_of(session)}
 
-    def last(self) -> tuple[int, str] | None:
-        """The position of the last entry, and its digest as it is stored."""
-        return next(iter(self.fetch(_TIP)), None)
+    def stored_tip(self) -> Tip:
+        """See ``SessionRows``."""
+        last = next(iter(self.fetch(_TIP)), None)
+        return Tip(0, "") if last is None else Tip(last[0] + 1, last[1])
 
     def read_stored(self, start: int, stop: int) -> Sequence[Row]:
         """The first rows of ``[start, stop)`` as they are stored."""
@@ -126,7 +127,7 @@ class PostgresRows(SessionRows):
 
     def forget(self) -> None:
         """Delete the session's name where it has no entries."""
-        if not self.head():
+        if not self.stored_tip().head:
             self._execute(_FORGET)
 
     def _body(self, row: Row) -> dict[str, Any]:

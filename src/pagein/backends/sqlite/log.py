@@ -23,7 +23,7 @@ from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption
-from pagein.log.erasure import Cut, Removal, SessionRows, make_cut, remove_session
+from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
@@ -107,7 +107,7 @@ class SQLiteLog(RowLogBase):
 
     def _head_of(self, session: str) -> int:
         with self._using(writing=False) as database:
-            return self._in(database, session).head()
+            return self._in(database, session).stored_tip().head
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """Append all bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
@@ -272,17 +272,17 @@ class SQLiteLog(RowLogBase):
             return self._in(database).blob(name)
 
 
-class SQLiteRows(SessionRows):
+class SQLiteRows(hash_chain.SessionRows):
     """The SessionRows in a SQLite file, decrypted."""
 
     def __init__(self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption) -> None:
-        super().__init__(tenant, session, encryption)
+        self.key, self.encryption = (tenant, session), encryption
         self._database = database
 
-    def last(self) -> tuple[int, str] | None:
-        """The position of the last entry, and its digest as it is stored."""
-        last: tuple[int, str] | None = self._database.execute(_HEAD, self.key).fetchone()
-        return last
+    def stored_tip(self) -> Tip:
+        """See ``SessionRows``."""
+        last = self._database.execute(_HEAD, self.key).fetchone()
+        return Tip(0, "") if last is None else Tip(last[0] + 1, last[1])
 
     def read_stored(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
