@@ -5,16 +5,21 @@ The command line overrides the environment, which overrides ``pagein.toml``, whi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import CycloptsError, Parameter
 
+from pagein.cli import _stores
 from pagein.cli._options import check_budget, resolve_counter
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.registry import policy_named
 from pagein.formats import FORMATS, FormatName, format_named
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.memory.config import Config, load
 from pagein.memory.config.build import build_options
 from pagein.tokens import TokenCounter
@@ -87,6 +92,24 @@ def resolve_session(file: Path | None, session: str | None, tenant: str | None) 
     setting = config.values.get("session")
     name = session if session is not None or setting is None else str(setting.value)
     return name, option_or_setting(config, "tenant", tenant)
+
+
+def find_run(db: str, session: str | None, tenant: str | None, file: Path | None = None) -> tuple[str, str]:
+    """The session and the tenant; the only session there is where nothing sets one. Raises ConfigurationError."""
+    name, tenant = resolve_session(file, session, tenant)
+    return _stores.find_session(db, name, tenant), tenant
+
+
+@contextmanager
+def open_memory(
+    db: str, session: str | None, tenant: str | None, *, file: Path | None = None, **options: Any
+) -> Iterator[AgentMemory]:
+    """Open the memory of an existing run, see ``find_run``, without a checkpoint at close."""
+    name, tenant = find_run(db, session, tenant, file)
+    with AgentMemory.open(
+        db, session=name, tenant=tenant, checkpoints=AutoCheckpoint(close=False), **options
+    ) as memory:
+        yield memory
 
 
 def resolve_tenant(tenant: str | None) -> str:

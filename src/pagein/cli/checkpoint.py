@@ -11,17 +11,16 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.backends.open import open_store
-from pagein.cli import _output, _stores
+from pagein.cli import _output
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._settings import ConfiguredTenant, open_memory
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Compaction
 from pagein.events.handles import step_handle
 from pagein.log.base import Log
-from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branch, Branches
-from pagein.memory.checkpoints import AutoCheckpoint, CheckpointInfo, RunStatus
+from pagein.memory.checkpoints import CheckpointInfo, RunStatus
 from pagein.memory.checkpoints.state import checkpoint_info
 from pagein.summaries.renderer import render_item
 
@@ -46,7 +45,6 @@ def checkpoint(
 
       pagein checkpoint run.db "tests pass"
     """
-    session, tenant = resolve_session(None, session, tenant)
     with open_memory(db, session, tenant) as memory:
         handle = memory.checkpoint(name)
         info = memory.checkpoints()[-1]
@@ -82,7 +80,6 @@ def resume(
       pagein resume run.db --fresh
       pagein resume run.db --look --json
     """
-    session, tenant = resolve_session(None, session, tenant)
     if look and fresh:
         raise ConfigurationError("--look writes nothing and --fresh writes: use one of them")
     with open_memory(db, session, tenant, readonly=look, budget=budget) as memory:
@@ -136,15 +133,6 @@ def _render_tree(
         for event in events[branch.name]:
             yield f"{indent}{rest}{bar}  {event['handle']} {event['kind']}: {event['text']}"
         yield from _render_tree(branches, events, branch.name, indent + rest)
-
-
-@contextlib.contextmanager
-def open_memory(db: str, session: str | None, tenant: str, **options: Any) -> Iterator[AgentMemory]:
-    """Open the memory of an existing session, without a checkpoint at close."""
-    name = _stores.find_session(db, session, tenant)
-    options["checkpoints"] = AutoCheckpoint(close=False)
-    with AgentMemory.open(db, session=name, tenant=tenant, **options) as memory:
-        yield memory
 
 
 def status_as_dict(status: RunStatus) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.cli import _output, _stores
+from pagein.cli import _output
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfigFile, ConfiguredTenant, option_or_setting, resolve_session
+from pagein.cli._settings import ConfigFile, ConfiguredTenant, open_memory, option_or_setting
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.context.costs import RunCost
-from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.config import load
 from pagein.tokens.prices import PRICES
 
@@ -46,10 +45,8 @@ def cost(
       pagein cost run.db --prices anthropic
       pagein cost run.db --session web-app --json
     """
-    session, tenant = resolve_session(config, session, tenant)
-    name = _stores.find_session(db, session, tenant)
     chosen = option_or_setting(load(config), "prices", prices)
-    with AgentMemory.open(db, session=name, tenant=tenant, readonly=True, prices=chosen) as memory:
+    with open_memory(db, session, tenant, file=config, readonly=True, prices=chosen) as memory:
         result = memory.cost()
     if json:
         shares = {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -152,16 +151,16 @@ def view(
       pagein view run.db --budget 8000 --user alice --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    session, tenant = _settings.resolve_session(config, session, tenant)
+    name, tenant = _settings.find_run(db, session, tenant, config)
     if budget is None:
-        sent = _find_sent_request(db, session, tenant, request)
+        sent = _find_sent_request(db, name, tenant, request)
         if sent is not None:
             given = {"--user": user, "--policy": policy, "--format": format, "--model": model}
             _refuse_view_options([name for name, option in given.items() if option is not None])
             return _print_sent_request(sent, messages=messages, json=json)
     settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     with AgentMemory.open(
-        db, session=_stores.find_session(db, session, tenant), tenant=tenant,
+        db, session=name, tenant=tenant,
         user=_settings.option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
         policy=settings.policy, counter=settings.counter, format=settings.format, page_in=settings.page_in,
     ) as memory:  # fmt: skip
@@ -179,9 +178,8 @@ def _refuse_view_options(given: Sequence[str]) -> None:
         )
 
 
-def _find_sent_request(db: str, session: str | None, tenant: str, number: int | None) -> RenderedRequest | None:
+def _find_sent_request(db: str, name: str, tenant: str, number: int | None) -> RenderedRequest | None:
     """The request of that number, or the last one, rendered again; None where none is named and none is known."""
-    name = _stores.find_session(db, session, tenant)
     with closing(open_data(db, tenant)) as data:
         try:
             return data.render(name, number)
@@ -206,7 +204,7 @@ def _print_sent_request(sent: RenderedRequest, *, messages: bool, json: bool) ->
 def _print_view(report: Report, request: dict[str, Any], *, messages: bool, json: bool, problem: str = "") -> None:
     if json:
         extra = {"problem": problem} if problem else {}
-        values = _json_value(report) | {"by_tier": report.by_tier()}
+        values = asdict(report) | {"by_tier": report.by_tier()}
         _output.print_json(values | extra | ({"request": request} if messages else {}))
     elif messages:
         for line in _request_lines(request):
@@ -233,13 +231,11 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
-    session, tenant = _settings.resolve_session(None, session, tenant)
-    name = _stores.find_session(db, session, tenant)
-    with AgentMemory.open(db, session=name, tenant=tenant, readonly=True) as memory:
+    with _settings.open_memory(db, session, tenant, readonly=True) as memory:
         original = memory.expand(handle)
     if json:
-        steps = [{"kind": kind_name(step), **_json_value(step)} for step in original.steps]
-        notes = _json_value(original.notes)
+        steps = [{"kind": kind_name(step), **asdict(step)} for step in original.steps]
+        notes = [asdict(note) for note in original.notes]
         _output.print_json({"handle": original.handle, "text": str(original), "steps": steps, "notes": notes})
     else:
         _output.print_text(str(original))
@@ -275,7 +271,7 @@ def verify(
         with _stores.open_stored_log(db, name, tenant) as record:
             results[name] = record.verify()
     if json:
-        _output.print_json({name: _json_value(result) | {"ok": result.ok} for name, result in results.items()})
+        _output.print_json({name: asdict(result) | {"ok": result.ok} for name, result in results.items()})
     else:
         for name, result in results.items():
             erased = f" ({result.erased:,} erased)" if result.erased else ""
@@ -376,20 +372,9 @@ def _entry_as_dict(entry: Entry) -> dict[str, Any]:
         "position": entry.position,
         "at": entry.at,
         "kind": _kind(entry.body),
-        "body": _json_value(entry.body),
+        "body": asdict(entry.body),
         "digest": entry.digest,
     }
-
-
-def _json_value(value: Any) -> Any:
-    """Convert dataclasses, tuples and bytes to JSON-safe values."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _json_value(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_json_value(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value
 
 
 # -- the report

@@ -17,7 +17,7 @@ from rich.text import Text
 from pagein.backends.open import display_name
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._settings import ConfiguredTenant, find_run, resolve_session
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.errors import ConfigurationError
 from pagein.log.encryption import KEY_VARIABLE
@@ -83,8 +83,7 @@ def watch(
     """
     if most is not None and most < 1:
         raise ConfigurationError(f"--most is a number of requests, 1 or more, not {most}")
-    session, tenant = resolve_session(None, session, tenant)
-    name = _stores.find_session(db, session, tenant)
+    name, tenant = find_run(db, session, tenant)
     number, shown = 0, 0
     with closing(open_data(db, tenant)) as data:
         while most is None or shown < most:

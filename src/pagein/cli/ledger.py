@@ -9,9 +9,8 @@ from cyclopts import Parameter
 
 from pagein.cli import _output
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_session
+from pagein.cli._settings import ConfiguredTenant, open_memory
 from pagein.cli._stores import StoreAddress
-from pagein.cli.checkpoint import open_memory
 from pagein.events.entries import Importance
 
 
@@ -42,7 +41,6 @@ def ledger(
       pagein ledger run.db --pin s40 --json
       pagein ledger run.db --mark s7 --importance low
     """
-    session, tenant = resolve_session(None, session, tenant)
     is_change = (pin, drop, mark) != (None, None, None)
     with open_memory(db, session, tenant, readonly=not is_change) as memory:
         if pin is not None:
