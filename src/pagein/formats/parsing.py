@@ -404,6 +404,32 @@ def parse_usage(fields: Any) -> Usage | None:
     return Usage(read, output, next(filter(None, cached), 0))
 
 
+def action_of_rows(
+    rows: Iterable[tuple[Any, str]],
+    parse_call: Callable[[Any, str], ToolCall | None],
+    parse_part: Callable[[Any, str], Part],
+    **fields: Any,
+) -> ActionStep:
+    """Return the action of these rows with their paths: the calls, each at its place among the parts."""
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    for row, path in rows:
+        call = parse_call(row, path)
+        if call is None:
+            parts.append(parse_part(row, path))
+        else:
+            calls.append(replace(call, at=len(parts)))
+    return action_step(parts, calls, **fields)
+
+
+def object_call(call: Fields, id_key: str, provider: str, kind: str) -> ToolCall:
+    """Return a call whose ``input`` is an object. Raises FormatError."""
+    call_id, name, arguments = call.text_or_empty(id_key), call.text("name"), call.take("input")
+    if not isinstance(arguments, dict):
+        raise call.error("input", f"expected an object, not {type_name(arguments)}")
+    return ToolCall(call_id, name, compact_json(arguments), extra=opaque_extra(provider, kind, call.rest()))
+
+
 def action_step(parts: Sequence[Part], calls: Sequence[ToolCall], **fields: Any) -> ActionStep:
     """Return the action of these parts and calls. A call behind the last part needs no place."""
     placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)

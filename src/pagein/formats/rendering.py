@@ -68,6 +68,14 @@ def parts_and_calls(message: Message) -> Iterator[tuple[Sequence[Part], ToolCall
     yield parts[reached:], None
 
 
+def extend_turn(turns: list[dict[str, Any]], role: str, key: str, parts: list[dict[str, Any]]) -> None:
+    """Add the parts to the last turn, where it is of this role, else as a new turn; ``key`` holds a turn's parts."""
+    if turns and turns[-1]["role"] == role:
+        turns[-1][key] += parts
+    else:
+        turns.append({"role": role, key: parts})
+
+
 def with_call_limit(messages: Sequence[Message], limit: int) -> Iterator[Message]:
     """Yield the messages with at most ``limit`` calls in each; a message with more is split, each part with its results.
 

@@ -162,15 +162,8 @@ def _action(message: parsing.Fields) -> steps.ActionStep:
     )
     if isinstance(rows, str):
         return steps.ActionStep(rows, model=model, usage=usage, extra=beside)
-    parts: list[steps.Part] = []
-    calls: list[steps.ToolCall] = []
     _refuse_late_thinking(rows)
-    for row, path in rows:
-        if isinstance(row, dict) and row.get("type") == "tool_use":
-            calls.append(_call(parsing.Fields(row, path), len(parts)))
-        else:
-            parts.append(_part(row, path))
-    return parsing.action_step(parts, calls, model=model, usage=usage, extra=beside)
+    return parsing.action_of_rows(rows, _call, _part, model=model, usage=usage, extra=beside)
 
 
 def _refuse_late_thinking(rows: list[tuple[Any, str]]) -> None:
@@ -194,15 +187,12 @@ def _is_returned(row: Block) -> bool:
     return True
 
 
-def _call(block: parsing.Fields, at: int) -> steps.ToolCall:
+def _call(row: Any, path: str) -> steps.ToolCall | None:
+    if not isinstance(row, dict) or row.get("type") != "tool_use":
+        return None
+    block = parsing.Fields(row, path)
     block.take("type")
-    call_id, name = block.text_or_empty("id"), block.text("name")
-    arguments = block.take("input")
-    if not isinstance(arguments, dict):
-        raise block.error("input", f"expected an object, not {parsing.type_name(arguments)}")
-    return steps.ToolCall(
-        call_id, name, parsing.compact_json(arguments), at, parsing.opaque_extra(NAME, "tool_use", block.rest())
-    )
+    return parsing.object_call(block, "id", NAME, "tool_use")
 
 
 def _part(row: Any, path: str) -> steps.Part:
@@ -341,15 +331,11 @@ def _result_block(message: Message) -> Block:
 
 def _append_turn(turns: list[dict[str, Any]], role: str, blocks: list[Block]) -> None:
     """Add the blocks to the last turn, or to a new one where the role or the place of thinking requires it."""
-    last = turns[-1] if turns and turns[-1]["role"] == role else None
-    if last and role == "assistant" and _needs_new_turn(last["content"], blocks):
+    is_models = role == "assistant" and turns and turns[-1]["role"] == role
+    if is_models and _needs_new_turn(turns[-1]["content"], blocks):
         # Thinking must open its turn and may not be moved, so the last turn ends here.
         turns.append({"role": "user", "content": [{"type": "text", "text": rendering.CONTINUE}]})
-        last = None
-    if last:
-        last["content"] += blocks
-    else:
-        turns.append({"role": role, "content": blocks})
+    rendering.extend_turn(turns, role, "content", blocks)
 
 
 def _needs_new_turn(before: list[Block], blocks: list[Block]) -> bool:

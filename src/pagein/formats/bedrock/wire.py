@@ -127,24 +127,13 @@ def _action(message: parsing.Fields) -> steps.ActionStep:
     usage = parsing.parse_usage(message.take("usage"))
     if isinstance(rows, str):
         return steps.ActionStep(rows, usage=usage)
-    parts: list[steps.Part] = []
-    calls: list[steps.ToolCall] = []
-    for row, path in rows:
-        if isinstance(row, dict) and isinstance(row.get("toolUse"), dict) and not rules.is_server_tool(row):
-            calls.append(_call(parsing.Fields(row, path).fields("toolUse"), len(parts)))
-        else:
-            parts.append(_part(row, path))
-    return parsing.action_step(parts, calls, usage=usage)
+    return parsing.action_of_rows(rows, _call, _part, usage=usage)
 
 
-def _call(call: parsing.Fields, at: int) -> steps.ToolCall:
-    call_id, name = call.text_or_empty("toolUseId"), call.text("name")
-    arguments = call.take("input")
-    if not isinstance(arguments, dict):
-        raise call.error("input", f"expected an object, not {parsing.type_name(arguments)}")
-    return steps.ToolCall(
-        call_id, name, parsing.compact_json(arguments), at, parsing.opaque_extra(NAME, "toolUse", call.rest())
-    )
+def _call(row: Any, path: str) -> steps.ToolCall | None:
+    if not isinstance(row, dict) or not isinstance(row.get("toolUse"), dict) or rules.is_server_tool(row):
+        return None
+    return parsing.object_call(parsing.Fields(row, path).fields("toolUse"), "toolUseId", NAME, "toolUse")
 
 
 def _part(row: Any, path: str) -> steps.Part:
@@ -210,10 +199,7 @@ def _append_message(rows: list[Block], message: Message) -> None:
         is_result = message.role == "tool"
         blocks = [_result_block(message)] if is_result else _blocks(steps.as_parts(message.content), "user")
         blocks = blocks or [{"text": rendering.NO_CONTENT}]
-    if rows and rows[-1]["role"] == role:
-        rows[-1]["content"] += blocks
-    else:
-        rows.append({"role": role, "content": blocks})
+    rendering.extend_turn(rows, role, "content", blocks)
 
 
 def _assistant_blocks(message: Message) -> list[Block]:

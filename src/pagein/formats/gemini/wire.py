@@ -111,18 +111,14 @@ class Gemini(WireFormat):
 
 def _action(content: parsing.Fields) -> steps.ActionStep:
     usage, model = parsing.parse_usage(content.take("usageMetadata")), content.take("modelVersion")
-    parts: list[steps.Part] = []
-    calls: list[steps.ToolCall] = []
-    for row, path in content.rows("parts"):
-        if isinstance(row, dict) and "functionCall" in row:
-            calls.append(_call(parsing.Fields(row, path), len(parts)))
-        elif row != {}:
-            parts.append(_part(row, path))
-    named = model if isinstance(model, str) else ""
-    return parsing.action_step(parts, calls, model=named, usage=usage)
+    rows = [(row, path) for row, path in content.rows("parts") if row != {}]
+    return parsing.action_of_rows(rows, _call, _part, model=model if isinstance(model, str) else "", usage=usage)
 
 
-def _call(part: parsing.Fields, at: int) -> steps.ToolCall:
+def _call(row: Any, path: str) -> steps.ToolCall | None:
+    if not isinstance(row, dict) or "functionCall" not in row:
+        return None
+    part = parsing.Fields(row, path)
     function = part.fields("functionCall")
     call_id, name = function.text_or_empty("id"), function.text("name")
     arguments = function.take("args")
@@ -134,7 +130,7 @@ def _call(part: parsing.Fields, at: int) -> steps.ToolCall:
     if not call_id:
         beside[_NO_ID] = 1
     text = "" if arguments is None else parsing.compact_json(arguments)
-    return steps.ToolCall(call_id, name, text, at, parsing.opaque_extra(NAME, "functionCall", beside))
+    return steps.ToolCall(call_id, name, text, extra=parsing.opaque_extra(NAME, "functionCall", beside))
 
 
 def _user_items(content: parsing.Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> Iterator[Item]:
@@ -232,14 +228,14 @@ class _Turns:
         match message.role:
             case "assistant":
                 self.order, self.responses = [call.id for call in message.tool_calls], []
-                self._append("model", self._model_parts(message))
+                rendering.extend_turn(self.rows, "model", "parts", self._model_parts(message))
             case "tool":
                 self._add_response(message)
             case _:
                 parts = _parts(steps.as_parts(message.content), "user")
-                self._append("user", parts or [{"text": rendering.NO_CONTENT}])
+                rendering.extend_turn(self.rows, "user", "parts", parts or [{"text": rendering.NO_CONTENT}])
         if shown := self.images.parts_after(message, lambda text: {"text": text}, _shown_image):
-            self._append("user", shown)
+            rendering.extend_turn(self.rows, "user", "parts", shown)
 
     def _add_response(self, message: Message) -> None:
         """Render a result among those of its turn, in the order of the calls."""
@@ -247,17 +243,11 @@ class _Turns:
         row = _response_part(message, name, has_id=has_id)
         place = self.order.index(message.call_id) if message.call_id in self.order else len(self.order)
         self.responses.append((place, row))
-        self._append("user", [row])
+        rendering.extend_turn(self.rows, "user", "parts", [row])
         parts = self.rows[-1]["parts"]
         if place < len(self.order) and "functionResponse" in parts[0]:
             self.responses.sort(key=lambda response: response[0])
             parts[: len(self.responses)] = [response for _, response in self.responses]
-
-    def _append(self, role: str, parts: list[Row]) -> None:
-        if self.rows and self.rows[-1]["role"] == role:
-            self.rows[-1]["parts"] += parts
-        else:
-            self.rows.append({"role": role, "parts": parts})
 
     def _model_parts(self, message: Message) -> list[Row]:
         rows: list[Row] = []
