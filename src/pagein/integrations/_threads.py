@@ -72,13 +72,12 @@ class HistoryTracker:
 
     def __init__(
         self,
-        records: Iterable[Any] = (),
         *,
         is_same: Callable[[Any, Any], bool] = eq,
         values_of: Callable[[Any], Any] = lambda _: None,
         has_same_values: Callable[[Any, Any], bool] = is_,
     ) -> None:
-        self.records = list(records)
+        self.records: list[Any] = []
         self._is_same = is_same
         self._values_of = values_of
         self._has_same_values = has_same_values

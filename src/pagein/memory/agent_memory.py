@@ -268,7 +268,7 @@ class AgentMemory(MemoryBase):
     def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
         """Pass the run's lines, step by step, to ``write``; with ``detailed`` longer texts, arguments and results."""
         steps = self._take_turn(history.read_steps)
-        self._after(steps, lambda steps: replay((step for _, step in steps), write, detailed=detailed))
+        return self._after(steps, lambda steps: replay((step for _, step in steps), write, detailed=detailed))
 
     def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
         """Replace a step or a result in every view, by its handle: with a step of its kind, an Observation, or a text.

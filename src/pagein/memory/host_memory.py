@@ -110,12 +110,9 @@ class HostMemory(AgentMemory):
         """Record messages that are all new, in a format of the framework's own. Raises what ``parse`` raises."""
         return self._take_turn(record, parse(messages), strict=False)
 
-    def filtered_view(
-        self, *, summary_mode: bool = False, max_tokens: int | None = None, reserve: int = 0, tools: Any = None
-    ) -> View:
+    def filtered_view(self, *, summary_mode: bool = False, max_tokens: int | None = None) -> View:
         """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""
-        room = self._runtime.request_room(reserve, tools)
-        return self._take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens), room)
+        return self._take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens))
 
 
 class RecordedRun:

@@ -28,7 +28,7 @@ from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
 from pagein.memory.erasure.redact import ErasedParts, redact, redact_checkpoint, redact_compaction, redact_observations
-from pagein.memory.erasure.repetitions import Repetitions, recognizable_lines, words_in
+from pagein.memory.erasure.repetitions import Repetitions, handles_in, recognizable_lines, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search.passages import CONTENT_PART, own_calls
 from pagein.summaries.sanitize import one_line
@@ -236,8 +236,8 @@ def _telling_results(
 
 
 def _names_handle(arguments: str, mine: ErasedParts) -> bool:
-    handles = (parse_handle(handle) for handle in strings_in(parse_json(arguments, arguments)) if len(handle) <= 24)
-    return any(handle is not None and any(handle.first <= at < handle.last for at in mine) for handle in handles)
+    handles = handles_in(parse_json(arguments, arguments))
+    return any(handle.first <= at < handle.last for handle in handles for at in mine)
 
 
 def _points_at(text: str, mine: ErasedParts) -> bool:

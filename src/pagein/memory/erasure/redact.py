@@ -13,7 +13,7 @@ from pagein.events import entries, steps
 from pagein.events.entries import Checkpoint, Compaction, Replacement, Stub
 from pagein.events.handles import range_handle
 from pagein.memory.checkpoints.state import RESERVED_PREFIXES, CheckpointState, state_from_json, state_to_json
-from pagein.memory.erasure.repetitions import Repetitions, names_position
+from pagein.memory.erasure.repetitions import Repetitions, handles_in
 from pagein.summaries.summary import EXTRACTIVE
 
 ERASED = "[erased]"
@@ -203,7 +203,11 @@ def redact_checkpoint(body: Checkpoint, erased: ErasedParts, repetitions: Repeti
         if not repetitions.found_in(value):
             return body
         return replace(body, state=json.dumps(_redact_note(value, repetitions), ensure_ascii=False))
-    if not (modelled or repetitions.found_in(value) or names_position(value, erased)):
+    if not (
+        modelled
+        or repetitions.found_in(value)
+        or any(at.last == at.first + 1 and at.first in erased for at in handles_in(value))
+    ):
         return body
     host = state_from_json(body.state).host
     host_text = json.dumps(repetitions.replace_in(json.loads(host), ERASED), ensure_ascii=False) if host else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pagein._common.json_values import strings_in
-from pagein.events.handles import parse_handle
+from pagein.events.handles import Handle, parse_handle
 from pagein.search.tokenizer import terms
 
 MIN_TERM_CHARS = 3
@@ -128,8 +128,6 @@ def recognizable_lines(text: str) -> Iterator[str]:
     return (bare for line in text.splitlines() if len(bare := line.strip()) >= MIN_LINE_CHARS)
 
 
-def names_position(value: Any, positions: Iterable[int]) -> bool:
-    """True where a text in a JSON value is the handle of one of these positions alone."""
-    numbers = set(positions)
-    handles = (parse_handle(handle) for handle in strings_in(value) if len(handle) <= 24)
-    return any(handle is not None and handle.last == handle.first + 1 and handle.first in numbers for handle in handles)
+def handles_in(value: Any) -> Iterator[Handle]:
+    """The handles among the texts in a JSON value."""
+    return filter(None, (parse_handle(text) for text in strings_in(value) if len(text) <= 24))
