@@ -127,6 +127,11 @@ def test_an_exact_counter_learns_a_constant_and_no_ratio():
     assert state.apply(10_000) == 10_700
 
 
+def test_an_exact_counters_overhead_rises_by_little_too_so_that_a_full_request_fits():
+    state = observe_all([(size, size * 11 // 10) for size in range(10_000, 56_000, 2_500)], Calibration(exact=True))[-1]
+    assert state.max_count(58_800) * 1.1 < 60_000, "of a window of 60,000 tokens the proxy keeps 2 % free"
+
+
 def test_an_exact_counter_that_counts_upper_bounds_has_no_overhead():
     state = observe_all([(size, size - 40) for size in (1_000, 2_000, 5_000)], Calibration(exact=True))[-1]
     assert (state.factor, state.overhead) == (1.0, 0)

@@ -17,7 +17,8 @@ The rules and their reasons:
   more than a factor of 2.
 
 An exact counter (margin 0) has no ratio to learn. Its calibration learns a constant: the tokens the provider adds to
-each request, such as a hidden prompt or tools, after two and three reports in the same way.
+each request, such as a hidden prompt or tools, after two and three reports in the same way. It rises by less than 4 %
+too: where a provider counts each token as more, a full request would not fit a window of which 2 % are kept free.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MIN_FACTOR, MAX_FACTOR = 0.5, 6.0
 CREDIBLE_RATIOS = (0.4, 8.0)
 MIN_CHANGE_SHARE = 0.04
 RATIOS_KEPT = 3
-MAX_OVERHEAD_TOKENS = 16_384
+MAX_OVERHEAD_TOKENS, MIN_GROWTH_TOKENS = 16_384, 16
 MIN_REQUEST_TOKENS = 50
 """Reports of smaller requests are ignored: their ratio is mostly framing."""
 
@@ -92,7 +93,8 @@ def _with_overhead(calibration: Calibration, estimated: int, reported: int) -> C
     # Counts are upper bounds, so a report below the count means no overhead.
     words = (*calibration.words, float(max(0, reported - estimated)))[-RATIOS_KEPT:]
     overhead = min(MAX_OVERHEAD_TOKENS, int(_consensus(words, calibration.overhead)))
-    moved = abs(overhead - calibration.overhead) > max(16, MIN_CHANGE_SHARE * estimated)
+    grown = overhead - calibration.overhead
+    moved = grown > MIN_GROWTH_TOKENS or -grown > max(MIN_GROWTH_TOKENS, MIN_CHANGE_SHARE * estimated)
     return replace(calibration, words=words, overhead=overhead if moved else calibration.overhead)
 
 
