@@ -134,7 +134,24 @@ def definitions(path):
     yield from walk(tree(path).body)
 
 
+def documented_bases():
+    """Tells whether a base of a class has a docstring for a method: then it need not be said again."""
+    classes = {node.name: node for path in modules() for node in tree(path).body if isinstance(node, ast.ClassDef)}
+
+    def says(name, method):
+        body = classes[name].body if name in classes else ()
+        named = (node for node in body if getattr(node, "name", "") == method)
+        return any(map(ast.get_docstring, named)) or says_a_base(name, method)
+
+    def says_a_base(name, method):
+        bases = classes[name].bases if name in classes else ()
+        return any(isinstance(base, ast.Name) and says(base.id, method) for base in bases)
+
+    return says_a_base
+
+
 def test_modules_and_public_names_have_a_docstring():
+    is_inherited = documented_bases()
     silent = [name_of(path) for path in modules() if not ast.get_docstring(tree(path))]
     for path in modules():
         in_tests = "testing/" in name_of(path)
@@ -145,6 +162,7 @@ def test_modules_and_public_names_have_a_docstring():
             and not (in_tests and "." in name)
             and not is_overload(node)
             and not name.startswith("AsyncAgentMemory.")
+            and not is_inherited(*name.rpartition(".")[::2])
         ]
     assert silent == []
 

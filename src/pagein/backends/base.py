@@ -55,7 +55,7 @@ def memory_index(session: str, tenant: str, embedder: Embedder | None, own_tools
     return SqliteSearchIndex(session=session, tenant=tenant, embedder=embedder, own_tools=own_tools)
 
 
-class BareLog:
+class BareLog(StoredLog):
     """A StoredLog over a log that has only the five methods of ``Log``: it keeps no snapshot and cannot erase."""
 
     session, tenant, readonly = "default", "", False
@@ -75,23 +75,18 @@ class BareLog:
         return type(self._log).__name__
 
     def head(self) -> int:
-        """See ``Log``."""
         return self._log.head()
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """See ``Log``."""
         return self._log.append(bodies, after=after, at=at)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """See ``Log``."""
         return self._log.read(start, stop)
 
     def verify(self) -> Verification:
-        """See ``Log``."""
         return self._log.verify()
 
     def close(self) -> None:
-        """See ``Log``."""
         self._log.close()
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:

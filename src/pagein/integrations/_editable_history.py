@@ -144,7 +144,6 @@ class EditedMemory(HostMemory):
     """A memory that reads its log as it stands after the edits."""
 
     def wrap_log(self, log: StoredLog) -> EditedLog:
-        """See HostMemory.wrap_log."""
         return EditedLog(log)
 
 

@@ -87,7 +87,7 @@ class BranchPiece:
             yield Problem(self.last - 1, "the entry is not the one that this branch was forked behind")
 
 
-class BranchLog:
+class BranchLog(StoredLog):
     """A StoredLog over the ``pieces`` before the fork, oldest first and without gaps, and the branch's ``own`` log behind them.
 
     Appending writes to ``own`` alone. Closing it closes nothing but ``own``: the owner of the pieces closes them.
@@ -177,15 +177,12 @@ class BranchLog:
         return own
 
     def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
-        """See ``StoredLog``."""
         self.own.keep_snapshot(snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
-        """See ``StoredLog``."""
         self.own.drop_snapshots()
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """See ``StoredLog``."""
         self.own.erase(cuts, at=at)
 
     def close(self) -> None:

@@ -79,28 +79,24 @@ def is_same_request(request: Mapping[str, Any], message_hashes: Sequence[bytes],
     return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:32] == digest
 
 
-@dataclass(slots=True)
-class InMemoryRequests:
+@dataclass
+class InMemoryRequests(RequestTable):
     """A RequestTable in this process's memory."""
 
     _rows: dict[int, RequestRow] = field(default_factory=dict)
 
     def add(self, head: int, at: float, body: bytes) -> int:
-        """See ``RequestTable``."""
         number = self.last() + 1
         self._rows[number] = RequestRow(number, head, at, body)
         return number
 
     def replace(self, number: int, body: bytes) -> None:
-        """See ``RequestTable``."""
         if number in self._rows:
             self._rows[number] = self._rows[number]._replace(body=body)
 
     def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
-        """See ``RequestTable``."""
         rows = [row for row in list(self._rows.values()) if row.number > after]
         return rows if limit is None else rows[:limit]
 
     def last(self) -> int:
-        """See ``RequestTable``."""
         return max(self._rows, default=0)

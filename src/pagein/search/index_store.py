@@ -184,18 +184,15 @@ class VectorStore(Protocol):
 class IndexStore(Protocol):
     """A database that holds the index of one tenant. It raises only errors of pagein."""
 
-    @property
-    def path(self) -> str:
-        """The address of the database, without a password."""
-        ...
-
-    @property
-    def vectors(self) -> VectorStore | None:
-        """The vectors; None without an embedder, or where the database supports none."""
-        ...
+    path: str
+    """The address of the database, without a password."""
+    vectors: VectorStore | None
+    """The vectors; None without an embedder, or where the database supports none."""
+    problems: tuple[str, ...]
+    """Unavailable features that were asked for, a line each."""
 
     def run_read(self, work: Callable[[Any], T]) -> T:
-        """Run ``work`` in a read transaction; it may run twice."""
+        """Run ``work`` on one consistent state of the index; it may run twice."""
         ...
 
     def run_write(self, work: Callable[[Any], T]) -> T:
@@ -212,11 +209,6 @@ class IndexStore(Protocol):
 
     def recreate(self) -> None:
         """Drop the index of every tenant, and create it empty."""
-        ...
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Unavailable features that were asked for, a line each."""
         ...
 
     def close(self) -> None:

@@ -111,7 +111,6 @@ class PostgresLog(RowLogBase):
         return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
 
     def head(self) -> int:
-        """The number of entries, which is the next position. Reads the last entry; counts nothing."""
         return self._head_of(self.session)
 
     def _head_of(self, session: str) -> int:

@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 from pagein.backends.postgres.connection import Connection, for_schema
 from pagein.backends.postgres.migrations import OWNER, key_of, take_lock
 from pagein.log.encryption import Encryption
-from pagein.log.requests import RequestRow
+from pagein.log.requests import RequestRow, RequestTable
 
 _CREATE: LiteralString = f"""CREATE TABLE IF NOT EXISTS {{0}}.requests ({OWNER}, number bigint NOT NULL,
     head bigint NOT NULL, at double precision NOT NULL, body bytea NOT NULL, PRIMARY KEY (tenant, session, number))"""
@@ -32,7 +32,7 @@ _ATTEMPTS = 8
 """How often a number is taken anew where another writer was first."""
 
 
-class PostgresRequests:
+class PostgresRequests(RequestTable):
     """The RequestTable of one run; ``call`` runs work on a connection."""
 
     def __init__(self, call: Callable[..., Any], schema: str, tenant: str, run: str, encryption: Encryption) -> None:
@@ -40,24 +40,20 @@ class PostgresRequests:
         self._key = {"tenant": key_of(tenant), "session": key_of(run)}
 
     def add(self, head: int, at: float, body: bytes) -> int:
-        """See ``RequestTable``."""
         stored = self._encryption.encrypt_blob(_NAME, body)
         return int(self._call(lambda using, _: self._add(using, head, at, stored), writing=True))
 
     def replace(self, number: int, body: bytes) -> None:
-        """See ``RequestTable``."""
         values = {"number": number, "body": self._encryption.encrypt_blob(_NAME, body)}
         self._call(
             lambda using, _: using.execute(for_schema(_REPLACE, self._schema), {**self._key, **values}), writing=True
         )
 
     def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
-        """See ``RequestTable``."""
         rows = self._call(lambda using, _: self._fetch(using, _READ, {"after": after, "limit": limit}))
         return [RequestRow(row[0], row[1], row[2], self._encryption.decrypt_blob(_NAME, bytes(row[3]))) for row in rows]
 
     def last(self) -> int:
-        """See ``RequestTable``."""
         rows = self._call(lambda using, _: self._fetch(using, _LAST, {}))
         return rows[0][0] or 0 if rows else 0
 

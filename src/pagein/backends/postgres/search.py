@@ -11,7 +11,17 @@ from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex
-from pagein.search.index_store import IndexedSession, PassageRow, Scope, StoredPassage, VectorStore, count_by_role
+from pagein.search.index_store import (
+    IndexedSession,
+    IndexReader,
+    IndexStore,
+    IndexWriter,
+    PassageRow,
+    Scope,
+    StoredPassage,
+    VectorStore,
+    count_by_role,
+)
 from pagein.search.passages import passage_id, session_of
 
 try:
@@ -131,7 +141,7 @@ def index_statement(statement: LiteralString, schema: str, vector: str | None) -
     return sql.SQL(statement).format(place, **parts).as_bytes()
 
 
-class PostgresIndexReader:
+class PostgresIndexReader(IndexReader):
     """The IndexReader of one tenant in a PostgreSQL schema."""
 
     def __init__(self, connection: Connection, schema: str, vector: str | None, tenant: str) -> None:
@@ -150,36 +160,29 @@ class PostgresIndexReader:
         return {indexed.key: key_of(indexed.name) for indexed in self._every}
 
     def sessions(self) -> list[IndexedSession]:
-        """The tenant's sessions."""
         return self._every
 
     def find_session(self, session: str) -> IndexedSession | None:
-        """The indexed state of a session, or None."""
         rows = self.fetch(_EVERY + "{mine}", session=key_of(session))
         return IndexedSession(*rows[0]) if rows else None
 
     def range_of_all(self) -> tuple[int, int]:
-        """The first and the last id that a passage of the tenant may have."""
         return _ALL
 
     def ranges_between(self, sessions: Collection[int], early: float, late: float) -> list[tuple[int, int]]:
-        """The ids recorded from ``early`` to ``late``, as one range for each session that has any."""
         ranges = self.fetch(_WITHIN, numbers=list(sessions), early=early, late=late)
         return [(first, last) for first, last in ranges]
 
     def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> list[int]:
-        """The ids of the passages at these positions of a session."""
         # Positions are the caller's: one that no column holds stands nowhere.
         storable = [position for position in positions if 0 <= position < 2**63]
         return [id for (id,) in self.fetch(_PLACES, number=indexed.key, positions=storable)]
 
     def totals(self, scope: Scope) -> tuple[int, int]:
-        """The number of passages, and of terms in them, in the scope's sessions and roles."""
         ((passages, size),) = self.fetch(_TOTALS, **self.scope_filter(scope))
         return passages, size
 
     def sizes(self, scope: Scope) -> Mapping[int, int]:
-        """The number of terms in each session of the scope, by the prefix of its ids."""
         return dict(self.fetch(_SIZES, **self.scope_filter(scope)))
 
     def scope_filter(self, scope: Scope) -> dict[str, Any]:
@@ -246,7 +249,6 @@ class PostgresIndexReader:
         yield ()
 
     def counts(self, terms: Sequence[str], scope: Scope) -> list[int]:
-        """The number of passages of the scope that hold each of the terms."""
         queries = [self._query((term,), scope) for term in terms]
         return [count for (count,) in self.fetch(_COUNTS, queries=queries, **self.spans(scope))]
 
@@ -262,15 +264,12 @@ class PostgresIndexReader:
         return " & ".join(filter(None, parts))
 
     def rows(self, ids: Collection[int]) -> Iterator[PassageRow]:
-        """The rows of these passages, in no order."""
         return map(PassageRow._make, self.fetch(_ROWS, **self.keys_of(ids)))
 
     def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
-        """The id, the size and the terms of these passages."""
         return self.fetch(_TERMS, **self.keys_of(ids))
 
     def texts(self, ids: Collection[int]) -> Iterable[tuple[int, str, bool, str]]:
-        """The id, the text, its wholeness, and the terms of these passages."""
         return self.fetch(_TEXTS, **self.keys_of(ids))
 
     def keys_of(self, ids: Iterable[int]) -> dict[str, Any]:
@@ -290,11 +289,10 @@ class PostgresIndexReader:
         self.connection.execute(formatted, {"tenant": self._tenant, **values})
 
 
-class PostgresIndexWriter(PostgresIndexReader):
+class PostgresIndexWriter(PostgresIndexReader, IndexWriter):
     """The IndexWriter of one tenant in a PostgreSQL schema; it locks the row of the session it writes to."""
 
     def open_session(self, session: str) -> IndexedSession:
-        """The indexed state of a session, created where it is new, and locked until the end of the transaction."""
         indexed = self._lock_session(session)
         if indexed is None:
             # Numbers are counted by one at a time.
@@ -309,16 +307,13 @@ class PostgresIndexWriter(PostgresIndexReader):
         return IndexedSession(*rows[0]) if rows else None
 
     def note_own_calls(self, indexed: IndexedSession, calls: Collection[tuple[int, int]]) -> None:
-        """Note that these calls, (position, index), are to the library's own tools."""
         positions, parts = zip(*calls, strict=True)
         self.execute(_NOTE, session=key_of(indexed.name), positions=list(positions), parts=list(parts))
 
     def own_calls(self, indexed: IndexedSession, action: int) -> list[tuple[int, int]]:
-        """The noted calls of an action."""
         return self.fetch(_OWN, session=key_of(indexed.name), action=action)
 
     def add_passages(self, indexed: IndexedSession, passages: Sequence[StoredPassage]) -> None:
-        """Add passages of a session."""
         if not passages:
             return
         rows = [passage.row for passage in passages]
@@ -334,11 +329,9 @@ class PostgresIndexWriter(PostgresIndexReader):
         self._grow(indexed, count_by_role((passage.row.role, passage.size) for passage in passages), 1)
 
     def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
-        """Note how far a session is indexed."""
         self.execute(_MOVE, session=key_of(indexed.name), position=position, digest=digest, next=following)
 
     def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
-        """Remove passages of a session from every table; return how many were removed."""
         session = key_of(indexed.name)
         self._lock_session(indexed.name)
         removed = self.fetch(_REMOVE, session=session, ids=list(ids))
@@ -348,7 +341,6 @@ class PostgresIndexWriter(PostgresIndexReader):
         return len(removed)
 
     def remove_session(self, indexed: IndexedSession) -> None:
-        """Remove a session with its watermark."""
         self._lock_session(indexed.name)
         session = key_of(indexed.name)
         self._remove_vectors(session, None)
@@ -422,7 +414,7 @@ class PostgresSearchIndex(SearchIndex):
         super().__init__(store, session=session, own_tools=own_tools)
 
 
-class PostgresIndexStore:
+class PostgresIndexStore(IndexStore):
     """The IndexStore in a PostgreSQL schema."""
 
     def __init__(self, server: RetryingConnection, *, schema: str, tenant: str, embedder: Embedder | None) -> None:
@@ -458,7 +450,6 @@ class PostgresIndexStore:
         return PostgresVectors(embedder)
 
     def run_read(self, work: Callable[[PostgresIndexReader], T]) -> T:
-        """Run the work on one consistent state of the schema."""
 
         def reading(using: Connection) -> T:
             using.execute(_BEGIN_READ)
@@ -487,7 +478,6 @@ class PostgresIndexStore:
         raise IndexDamaged(f"{self.path}: the index is damaged: {message}")
 
     def is_damage(self, error: Exception) -> bool:
-        """True where the error says that the tables are missing or damaged."""
         return isinstance(error, IndexDamaged)
 
     def empty(self) -> None:
@@ -495,7 +485,6 @@ class PostgresIndexStore:
         self.run_write(lambda writing: writing.empty())
 
     def recreate(self) -> None:
-        """Drop the index of every tenant, and create it empty."""
 
         def recreate(using: Connection, _: bool) -> None:
             with using.transaction():

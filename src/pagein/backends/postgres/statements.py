@@ -83,12 +83,10 @@ class PostgresRows(SessionRows):
         self._mine = {"tenant": key_of(tenant), "session": key_of(session)}
 
     def stored_tip(self) -> Tip:
-        """See ``SessionRows``."""
         last = next(iter(self.fetch(_TIP)), None)
         return Tip(0, "") if last is None else Tip(last[0] + 1, last[1])
 
     def read_stored(self, start: int, stop: int) -> Sequence[Row]:
-        """The first rows of ``[start, stop)`` as they are stored."""
         return [Row(*row) for row in self.fetch(_READ, start=start, stop=stop, limit=ROWS_AT_ONCE)]
 
     def blob(self, name: str) -> bytes | None:
@@ -97,7 +95,6 @@ class PostgresRows(SessionRows):
         return self.encryption.decrypt_blob(name, rows[0][0]) if rows else None
 
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
-        """Write rows, and the blobs they name."""
         for name, data in blobs:
             self._execute(
                 _KEEP_BLOB, name=self.encryption.encrypt_digest(name), data=self.encryption.encrypt_blob(name, data)
@@ -112,16 +109,13 @@ class PostgresRows(SessionRows):
             )
 
     def replace(self, row: Row) -> None:
-        """Replace the body of a row; its digest stays."""
         self._execute(_REPLACE, **self._body(row))
 
     def drop_blobs(self, names: Iterable[str]) -> None:
-        """Delete blobs."""
         for name in names:
             self._execute(_DROP_BLOB, name=self.encryption.encrypt_digest(name))
 
     def clear(self) -> None:
-        """Delete every row and every blob of the session."""
         for statement in _CLEAR:
             self._execute(statement)
 

@@ -77,7 +77,6 @@ class PostgresVectors(VectorStoreBase):
     def score_passages(
         self, reader: PostgresIndexReader, vector: NDArray[np.float32], ids: Collection[int]
     ) -> dict[int, float]:
-        """The similarities of these passages; those without a vector are left out."""
         return dict(reader.fetch(_OF, model=self._model, query=_to_text(vector), **reader.keys_of(ids)))
 
 

@@ -24,6 +24,7 @@ from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
+from pagein.log.hash_chain import SessionRows
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
@@ -97,7 +98,6 @@ class SQLiteLog(RowLogBase):
         self.store.borrow(self)
 
     def head(self) -> int:
-        """The number of entries, which is the next position. Reads the last entry; counts nothing."""
         return self._head_of(self.session)
 
     @property
@@ -272,7 +272,7 @@ class SQLiteLog(RowLogBase):
             return self._in(database).blob(name)
 
 
-class SQLiteRows(hash_chain.SessionRows):
+class SQLiteRows(SessionRows):
     """The SessionRows in a SQLite file, decrypted."""
 
     def __init__(self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption) -> None:
@@ -280,7 +280,6 @@ class SQLiteRows(hash_chain.SessionRows):
         self._database = database
 
     def stored_tip(self) -> Tip:
-        """See ``SessionRows``."""
         last = self._database.execute(_HEAD, self.key).fetchone()
         return Tip(0, "") if last is None else Tip(last[0] + 1, last[1])
 
@@ -298,7 +297,6 @@ class SQLiteRows(hash_chain.SessionRows):
         return None if stored is None else self.encryption.decrypt_blob(name, stored[0])
 
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
-        """Write rows, and the blobs they name."""
         for name, data in blobs:
             stored = (self.encryption.encrypt_digest(name), self.encryption.encrypt_blob(name, data))
             self._database.execute(_KEEP_BLOB, (*self.key, *stored))
@@ -308,17 +306,14 @@ class SQLiteRows(hash_chain.SessionRows):
             )
 
     def replace(self, stored: Row) -> None:
-        """Replace the body of a row; its digest stays."""
         row = self.encryption.encrypt_row(stored)
         self._database.execute(_REPLACE, (row.version, row.body, *self.key, row.position))
 
     def drop_blobs(self, names: Iterable[str]) -> None:
-        """Delete blobs."""
         for name in names:
             self._database.execute(_DROP_BLOB, (*self.key, self.encryption.encrypt_digest(name)))
 
     def clear(self) -> None:
-        """Delete every row and every blob of the session."""
         for table in ("entries", "blobs"):
             self._database.execute(f"DELETE FROM {table} WHERE tenant = ? AND session = ?", self.key)  # noqa: S608 - constants
 

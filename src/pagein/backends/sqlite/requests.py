@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pagein.backends.sqlite.migrations import REQUESTS_TABLE
 from pagein.errors import LogBusy
 from pagein.log.encryption import Encryption
-from pagein.log.requests import RequestRow
+from pagein.log.requests import RequestRow, RequestTable
 
 _IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'requests'"
 _ADD = """INSERT INTO requests SELECT ?1, ?2, coalesce(max(number), 0) + 1, ?3, ?4, ?5 FROM requests
@@ -38,7 +38,7 @@ class RunKey(NamedTuple):
     run: str
 
 
-class SQLiteRequests:
+class SQLiteRequests(RequestTable):
     """The RequestTable of one run; ``synchronous`` is SQLite's, between two rows."""
 
     def __init__(self, using: Using, key: RunKey, encryption: Encryption, synchronous: str) -> None:
@@ -69,7 +69,6 @@ class SQLiteRequests:
             self._write(database, _REPLACE, (self._encryption.encrypt_blob(_NAME, body), *self._key, number))
 
     def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
-        """See ``RequestTable``."""
         with self._using(writing=False) as database:
             if not self._exists(database):
                 return ()
@@ -77,7 +76,6 @@ class SQLiteRequests:
         return [RequestRow(row[0], row[1], row[2], self._encryption.decrypt_blob(_NAME, row[3])) for row in rows]
 
     def last(self) -> int:
-        """See ``RequestTable``."""
         with self._using(writing=False) as database:
             row = database.execute(_LAST, self._key).fetchone() if self._exists(database) else (None,)
         return row[0] or 0

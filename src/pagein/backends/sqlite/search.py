@@ -16,7 +16,17 @@ from pagein.errors import ConfigurationError, LogClosed, LogError
 from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder, Role
 from pagein.search.index import SearchIndex
-from pagein.search.index_store import IndexedSession, PassageRow, Scope, StoredPassage, VectorStore, count_by_role
+from pagein.search.index_store import (
+    IndexedSession,
+    IndexReader,
+    IndexStore,
+    IndexWriter,
+    PassageRow,
+    Scope,
+    StoredPassage,
+    VectorStore,
+    count_by_role,
+)
 from pagein.search.passages import passage_id, range_of_session, session_of
 
 T = TypeVar("T")
@@ -60,18 +70,16 @@ _HOLDERS = """SELECT rowid FROM archive_words WHERE archive_words MATCH ? AND ro
 _COUNT = "SELECT count(*) FROM archive_words WHERE archive_words MATCH ? AND rowid BETWEEN ? AND ?"
 
 
-class SqliteIndexReader:
+class SqliteIndexReader(IndexReader):
     """The IndexReader of one tenant in a SQLite file."""
 
     def __init__(self, database: sqlite3.Connection, tenant: str) -> None:
         self.database, self.tenant = database, tenant
 
     def sessions(self) -> list[IndexedSession]:
-        """The tenant's sessions."""
         return [_to_indexed_session(row) for row in self.database.execute(_SESSIONS, (self.tenant,))]
 
     def find_session(self, session: str) -> IndexedSession | None:
-        """The indexed state of a session, or None."""
         row = self.database.execute(f"{_SESSIONS} AND session = ?", (self.tenant, session)).fetchone()
         return None if row is None else _to_indexed_session(row)
 
@@ -82,21 +90,17 @@ class SqliteIndexReader:
         return None if row is None else row[1]
 
     def range_of_all(self) -> tuple[int, int]:
-        """The first and the last id that a passage of the tenant may have."""
         holder = self.holder
         return (0, -1) if holder is None else tenant_range(holder)
 
     def ranges_between(self, sessions: Collection[int], early: float, late: float) -> list[tuple[int, int]]:
-        """The ids recorded from ``early`` to ``late``, as one range for each session that has any."""
         ranges = (self.database.execute(_WITHIN, (key, early, late)).fetchone() for key in sessions)
         return [(first, last) for first, last in ranges if first is not None]
 
     def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> list[int]:
-        """The ids of the passages at these positions of a session."""
         return [row[0] for position in positions for row in self.database.execute(_PLACES, (indexed.key, position))]
 
     def totals(self, scope: Scope) -> tuple[int, int]:
-        """The number of passages, and of terms in them, in the scope's sessions and roles."""
         roles = f" AND role IN ({_marks(scope.roles)})" if scope.roles else ""
         sql = f"SELECT coalesce(sum(passages), 0), coalesce(sum(size), 0) FROM archive_sizes WHERE session = ?{roles}"  # noqa: S608 - marks
         rows = [self.database.execute(sql, (number, *scope.roles)).fetchone() for number in self._total_keys(scope)]
@@ -109,7 +113,6 @@ class SqliteIndexReader:
         return () if holder is None else (tenant_totals_key(holder),)
 
     def sizes(self, scope: Scope) -> dict[int, int]:
-        """The number of terms in each session of the scope, by the prefix of its ids."""
         roles = f" AND role IN ({_marks(scope.roles)})" if scope.roles else ""
         sizes: dict[int, int] = {}
         for first, last in scope.ranges:
@@ -121,14 +124,12 @@ class SqliteIndexReader:
         return sizes
 
     def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> list[set[int]]:
-        """For each group of terms the passages of the scope with all of them: the newest, at most ``most``."""
         run, matches = self.database.execute, [_match(group, scope.roles) for group in groups]
         return [
             {id for bounds in scope.ranges for (id,) in run(_HOLDERS, (match, *bounds, limit))} for match in matches
         ]
 
     def counts(self, terms: Sequence[str], scope: Scope) -> list[int]:
-        """The number of passages of the scope that hold each of the terms."""
         return [
             sum(
                 self.database.execute(_COUNT, (_match((term,), scope.roles), *bounds)).fetchone()[0]
@@ -138,16 +139,13 @@ class SqliteIndexReader:
         ]
 
     def rows(self, ids: Collection[int]) -> Iterator[PassageRow]:
-        """The rows of these passages, in no order."""
         columns = "SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same"
         return map(PassageRow._make, self._select_passages(columns, ids))
 
     def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
-        """The id, the size and the terms of these passages."""
         return self._select_passages("SELECT p.id, p.size, p.terms", ids)
 
     def texts(self, ids: Collection[int]) -> Iterator[tuple[int, str, bool, str]]:
-        """The id, the text, its wholeness, and the terms of these passages."""
         rows = self._select_passages("SELECT p.id, p.text, p.whole, p.terms", ids)
         return ((id, text, bool(whole), terms) for id, text, whole, terms in rows)
 
@@ -155,11 +153,10 @@ class SqliteIndexReader:
         return self.database.execute(f"{columns} {_WANTED}", (json.dumps(sorted(ids)),))
 
 
-class SqliteIndexWriter(SqliteIndexReader):
+class SqliteIndexWriter(SqliteIndexReader, IndexWriter):
     """The IndexWriter of one tenant in a SQLite file; the caller's transaction excludes every other writer."""
 
     def open_session(self, session: str) -> IndexedSession:
-        """The indexed state of a session, created where it is new."""
         return self.find_session(session) or self._add_session(session)
 
     def _add_session(self, session: str) -> IndexedSession:
@@ -173,19 +170,16 @@ class SqliteIndexWriter(SqliteIndexReader):
         return IndexedSession(session, session_key(holder, number), 0, "", 0)
 
     def note_own_calls(self, indexed: IndexedSession, calls: Collection[tuple[int, int]]) -> None:
-        """Note that these calls, (position, index), are to the library's own tools."""
         self.database.executemany(
             "INSERT OR IGNORE INTO archive_own VALUES (?, ?, ?)", [(indexed.key, *call) for call in calls]
         )
 
     def own_calls(self, indexed: IndexedSession, action: int) -> list[tuple[int, int]]:
-        """The noted calls of an action."""
         return self.database.execute(
             "SELECT position, part FROM archive_own WHERE session = ? AND position = ?", (indexed.key, action)
         ).fetchall()
 
     def add_passages(self, indexed: IndexedSession, passages: Sequence[StoredPassage]) -> None:
-        """Add passages of a session."""
         self.database.executemany(_ADD, map(_values, passages))
         self.database.executemany(
             _ADD_WORDS, [(passage.row.id, f"{passage.terms} ={passage.row.role}") for passage in passages]
@@ -194,11 +188,9 @@ class SqliteIndexWriter(SqliteIndexReader):
             self._grow(indexed, role, count, size)
 
     def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
-        """Note how far a session is indexed."""
         self.database.execute(_MOVE, (position, digest, following, self.tenant, indexed.name))
 
     def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
-        """Remove passages of a session from every table; return how many were removed."""
         removed = [id for id in ids if self._remove(indexed, id)]
         if removed:
             # Until segments are merged they still hold the words.
@@ -216,7 +208,6 @@ class SqliteIndexWriter(SqliteIndexReader):
         return True
 
     def remove_session(self, indexed: IndexedSession) -> None:
-        """Remove a session with its watermark."""
         ids = self.database.execute(
             "SELECT id FROM archive_passages WHERE id BETWEEN ? AND ?", range_of_session(indexed.key)
         )
@@ -289,7 +280,7 @@ class SqliteSearchIndex(SearchIndex):
         super().__init__(store, session=session, own_tools=own_tools)
 
 
-class SqliteIndexStore:
+class SqliteIndexStore(IndexStore):
     """The IndexStore in a SQLite file, over a connection of its own."""
 
     problems: tuple[str, ...] = ()
@@ -309,19 +300,16 @@ class SqliteIndexStore:
             raise
 
     def run_read(self, work: Callable[[SqliteIndexReader], T]) -> T:
-        """Run the work on one consistent state of the file."""
         with self._within("BEGIN") as database:
             return work(SqliteIndexReader(database, self._tenant))
 
     def run_write(self, work: Callable[[SqliteIndexWriter], T]) -> T:
-        """Run the work in one transaction."""
         with self._within("BEGIN IMMEDIATE") as database:
             result = work(SqliteIndexWriter(database, self._tenant))
             database.execute("COMMIT")
             return result
 
     def is_damage(self, error: Exception) -> bool:
-        """True where the error says that the tables are missing or damaged."""
         return _is_damage(error.__cause__)
 
     def empty(self) -> None:
@@ -329,11 +317,9 @@ class SqliteIndexStore:
         self.recreate()
 
     def recreate(self) -> None:
-        """Drop the index of every tenant, and create it empty."""
         self.run_write(lambda writing: schema.recreate_index(writing.database))
 
     def close(self) -> None:
-        """Release the file; a second call does nothing."""
         if os.getpid() != self._process:
             return
         with self._lock:

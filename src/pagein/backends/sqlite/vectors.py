@@ -106,7 +106,6 @@ class SqliteVectors(VectorStoreBase):
     def score_passages(
         self, reader: SqliteIndexReader, vector: NDArray[np.float32], ids: Collection[int]
     ) -> dict[int, float]:
-        """The similarities of these passages; those without a vector are left out."""
         rows = reader.database.execute(
             "SELECT v.id, v.vector FROM json_each(?) AS wanted JOIN archive_vectors AS v ON v.id = wanted.value",
             (json.dumps([int(id) for id in ids]),),

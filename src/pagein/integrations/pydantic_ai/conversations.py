@@ -38,7 +38,6 @@ class MessageHistory(ItemHistory):
     format = NAME
 
     def parse(self, rows: Sequence[Any]) -> tuple[Item, ...]:
-        """See ItemHistory.parse."""
         return to_items(rows)
 
     def update_prompts(self, rows: Sequence[Row]) -> None:
