@@ -1,5 +1,6 @@
 """The commands in process: what they print, where, and with which exit code."""
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -199,7 +200,7 @@ def test_expand_prints_what_no_encoding_can_say(run, tmp_path):
 
 def test_verify_fails_where_the_record_was_changed(run, db):
     assert run("verify", db)[0] == 0
-    with sqlite3.connect(db) as raw:
+    with contextlib.closing(sqlite3.connect(db)) as raw, raw:
         raw.execute("UPDATE entries SET body = replace(body, 'careful', 'careless') WHERE position = 0")
     raw.close()
     code, out, _ = run("verify", db)
@@ -294,14 +295,14 @@ def test_bad_input_is_one_line_and_exit_code_1(run, tmp_path, runs, db, argument
 
 
 def test_a_newer_and_a_foreign_database_are_refused(run, db, tmp_path):
-    with sqlite3.connect(db) as raw:
+    with contextlib.closing(sqlite3.connect(db)) as raw, raw:
         raw.execute("PRAGMA user_version = 999")
     raw.close()
     code, _, err = run("log", db)
     assert code == 1
     assert is_one_line(err)
     foreign = tmp_path / "foreign.db"
-    with sqlite3.connect(foreign) as raw:
+    with contextlib.closing(sqlite3.connect(foreign)) as raw, raw:
         raw.execute("CREATE TABLE t (x)")
     raw.close()
     before = foreign.read_bytes()

@@ -240,7 +240,8 @@ def test_other_texts_have_no_structure(text):
 
 def test_what_does_not_fit_by_its_structure_is_for_the_caller():
     assert abridge(json.dumps({"key " * 400: 1}), within(50)) is None
-    assert abridge("[" * 5_000 + "]" * 5_000, within(50)) is None
+    deep = abridge("[" * 5_000 + "]" * 5_000, within(50))
+    assert deep is None or within(50)(deep)  # from Python 3.13 on it is read
 
 
 def test_what_is_abridged_again_counts_what_left_before():

@@ -1,5 +1,6 @@
 """The fuzzer of erasing, at a size for every run of the tests; and that it sees what is left."""
 
+import contextlib
 import sqlite3
 
 import pytest
@@ -54,7 +55,7 @@ def test_residue_is_what_no_entry_accounts_for(tmp_path):
     path = str(tmp_path / "run.db")
     with AgentMemory.open(path, budget=2_000) as memory:
         memory.record(TaskStep("The quadrangle is ours."))
-    with sqlite3.connect(path) as database:
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
         assert not has_residue(database, path, ["quadrangle"])
         database.execute("CREATE TABLE other (words TEXT)")
         database.execute("INSERT INTO other VALUES ('xanthippekleinschmidt')")

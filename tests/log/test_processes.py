@@ -143,7 +143,7 @@ def killed_at(statement, path):
             return super().execute(*arguments)
 
     connect = sqlite3.connect
-    sqlite3.connect = lambda *arguments, **options: connect(*arguments, **options, factory=Doomed)
+    sqlite3.connect = lambda *arguments, **options: connect(*arguments, **(options | {"factory": Doomed}))
     try:
         log = SQLiteLog(path)
         for _ in range(2):

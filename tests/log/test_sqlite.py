@@ -489,7 +489,9 @@ def test_opening_tries_again_where_sqlite_does_not_wait(path, monkeypatch):
             return super().execute(statement, *parameters)
 
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **options, factory=Refusing))
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connect(*args, **(options | {"factory": Refusing}))
+    )
     written(path)
     assert len(refusals) == 2
 

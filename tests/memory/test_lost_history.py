@@ -1,5 +1,6 @@
 """verify() over a history that another hand cut short or replaced, and over a damaged file."""
 
+import contextlib
 import random
 import sqlite3
 
@@ -18,7 +19,7 @@ def filled(path, word="word"):
 
 
 def change(path, *statements):
-    with sqlite3.connect(path) as database:
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
         for each in statements:
             database.execute(each)
     database.close()

@@ -1,6 +1,7 @@
 """The page-in: text that left the view comes back when it is needed, as data, once, and within budget."""
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 from dataclasses import replace
@@ -237,7 +238,7 @@ class TestAnArchiveThatFails:
         path = tmp_path / "run.db"
         with AgentMemory.open(path, budget=BUDGET) as memory:
             play_run(memory)
-            with sqlite3.connect(path) as database:
+            with contextlib.closing(sqlite3.connect(path)) as database, database:
                 names = "SELECT name FROM sqlite_master WHERE type='table' AND name LIKE 'archive%'"
                 for (name,) in database.execute(names).fetchall():
                     database.execute(f"DROP TABLE IF EXISTS {name}")

@@ -1,6 +1,7 @@
 """The inspector's data, and who may ask for it."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import sqlite3
@@ -153,7 +154,7 @@ def test_a_run_that_cannot_be_read_is_named_by_a_search_of_all(tmp_path):
     for name, key in (("open", None), ("shut", bytes(32))):
         with AgentMemory.open(tmp_path / f"{name}.db", session=name, budget=80_000, key=key) as memory:
             memory.record(TaskStep("Find the needle."))
-    with sqlite3.connect(tmp_path / "open.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "open.db")) as database, database:
         database.execute("ATTACH ? AS shut", (str(tmp_path / "shut.db"),))
         database.execute("INSERT INTO entries SELECT * FROM shut.entries")
     with closing(InspectorData(str(tmp_path / "open.db"))) as data:

@@ -1,5 +1,6 @@
 """A snapshot makes opening quick and changes nothing: what is missing, damaged or another's is passed over."""
 
+import contextlib
 import json
 import sqlite3
 
@@ -75,7 +76,7 @@ def test_a_snapshot_that_does_not_fit_is_passed_over(tmp_path, how):
     played(tmp_path / "run.db")
     with opened(tmp_path / "run.db") as memory:
         expected = memory_state(memory)
-    with sqlite3.connect(tmp_path / "run.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as database, database:
         database.execute(DAMAGE[how])
     with opened(tmp_path / "run.db") as memory:
         assert memory_state(memory) == expected

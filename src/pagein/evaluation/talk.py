@@ -6,6 +6,7 @@ that has 60 % of its runs of three words.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import sqlite3
@@ -250,7 +251,7 @@ def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
 def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[Answer]:
     """Yield each question with the newest messages in ``WINDOW_SHARE`` of the budget, and BM25's first in the rest."""
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
-    with sqlite3.connect(":memory:") as database:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database, database:
         database.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter unicode61')")
         rows = ((at, message["content"]) for at, message in enumerate(talk.messages))
         database.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)

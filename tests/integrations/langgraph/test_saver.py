@@ -1,6 +1,7 @@
 """The saver under LangGraph's own conformance suite, and what that suite does not ask."""
 
 import asyncio
+import contextlib
 import sqlite3
 
 import pytest
@@ -136,7 +137,7 @@ def test_what_is_pruned_leaves_what_is_kept_whole_and_no_rest(saver, tmp_path, k
     assert (latest is None) == (not keep)
     if latest:
         assert len(latest.checkpoint["channel_values"]["messages"]) == 70
-    with sqlite3.connect(tmp_path / "run.db") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "run.db")) as database, database:
         left = dict(database.execute("SELECT thread, count(*) FROM langgraph_elements GROUP BY thread"))
         channels = dict(database.execute("SELECT thread, count(*) FROM langgraph_channels GROUP BY thread"))
     database.close()

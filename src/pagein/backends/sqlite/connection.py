@@ -98,9 +98,19 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that is closed when nobody has it any more: Python 3.13 warns of one that is not."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.Error):  # of a file that could not be opened
+            self.close()
+
+
 def _connect(uri: str, timeout: float) -> sqlite3.Connection:
     # Autocommit mode: the transactions are ours. Threads share the connection behind the log's lock.
-    return sqlite3.connect(uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY)
+    return sqlite3.connect(
+        uri, timeout=timeout, isolation_level=None, check_same_thread=False, factory=_Connection, uri=uri != MEMORY
+    )
 
 
 def _is_empty(where: Path) -> bool:
