@@ -104,6 +104,17 @@ class Contents:
         }
 
 
+class PythonContents(Contents):
+    """With the spelling of Python, as LiteLLM has it."""
+
+    def said(self, answer):
+        return json.loads(json.dumps(super().said(answer)).replace("functionCall", "function_call"))
+
+    def reply(self, message, number):
+        message = json.loads(json.dumps(message).replace("function_call", "functionCall"))
+        return json.loads(json.dumps(super().reply(message, number)).replace("functionResponse", "function_response"))
+
+
 class Play:
     """A client that keeps its whole list, and sends what it likes of it."""
 
@@ -156,7 +167,9 @@ def sent_text(made):
     return json.dumps(made.provider.received[-1].body)
 
 
-CLIENTS = pytest.mark.parametrize("client", [Chat(), Messages(), Contents()], ids=["chat", "messages", "gemini"])
+CLIENTS = pytest.mark.parametrize(
+    "client", [Chat(), Messages(), Contents(), PythonContents()], ids=["chat", "messages", "gemini", "gemini in Python"]
+)
 
 
 @CLIENTS

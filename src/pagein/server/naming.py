@@ -165,18 +165,15 @@ def call_ids(rows: Sequence[Any]) -> Iterator[str]:
 
     >>> list(call_ids([{"role": "assistant", "tool_calls": [{"id": "call_Xa81kQ02b"}, {"id": "call_2"}]}]))
     ['call_Xa81kQ02b']
-    >>> list(call_ids([{"role": "model", "parts": [{"text": "Yes."}, {"functionCall": {"id": "a81kQ02b"}}]}]))
-    ['a81kQ02b']
+    >>> list(call_ids([{"role": "model", "parts": [{"functionCall": {"id": "a81kQ02b"}}, {"function_call": {"id": "b81kQ02b"}}]}]))
+    ['a81kQ02b', 'b81kQ02b']
     """
     for row in reversed(rows):
         if not isinstance(row, dict):
             continue
         ids = [call.get("id") for call in objects_in(row.get("tool_calls"))]
         ids += [block.get("id") for block in objects_in(row.get("content")) if block.get("type") == "tool_use"]
-        ids += [
-            call.get("id")
-            for part in objects_in(row.get("parts"))
-            if isinstance(call := part.get("functionCall"), dict)
-        ]
+        named = [part.get(key) for part in objects_in(row.get("parts")) for key in ("functionCall", "function_call")]
+        ids += [call.get("id") for call in objects_in(named)]
         ids += [row.get("call_id")] if str(row.get("type")).endswith("_call") else []
         yield from (call_id for call_id in ids if isinstance(call_id, str) and _RANDOM_ID.search(call_id))

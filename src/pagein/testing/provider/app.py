@@ -291,7 +291,8 @@ def _messages(protocol: Protocol, body: Mapping[str, Any]) -> Any:
 
 def _question(protocol: Protocol, body: Mapping[str, Any]) -> Question:
     tools = [tool for tool in body.get("tools") or () if isinstance(tool, Mapping)]
-    tools = [named for tool in tools for named in tool.get("functionDeclarations", [tool])]
+    keys = ("functionDeclarations", "function_declarations")  # Google reads both spellings
+    tools = [named for tool in tools for named in next((tool[key] for key in keys if key in tool), [tool])]
     names = [tool.get("name") or (tool.get("function") or {}).get("name") for tool in tools]
     return Question(protocol, body, tuple(str(name) for name in names if name))
 

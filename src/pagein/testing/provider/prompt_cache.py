@@ -91,7 +91,7 @@ def split_request(body: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the parts of a request in the order in which providers cache them: tools, system, messages."""
     for tool in body.get("tools") or ():
         yield _part(tool, "tool")
-    for key in ("system", "instructions", "systemInstruction"):
+    for key in ("system", "instructions", "systemInstruction", "system_instruction"):
         if body.get(key):
             system = body[key]
             yield from _content_parts(system.get("parts", [system]) if isinstance(system, Mapping) else system, key)
