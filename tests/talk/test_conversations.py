@@ -1,5 +1,7 @@
 """Conversations: the newest stays, the oldest turns leave together, and what is asked comes back whole."""
 
+from itertools import takewhile
+
 import pytest
 
 from pagein import AgentMemory, OverBudget
@@ -41,6 +43,21 @@ def ask(memory, question):
     request = memory.to_messages()
     assert request[-1]["content"].startswith("<memory") or question in request[-1]["content"]
     return "\n".join(message["content"] for message in request if message["content"] != question)
+
+
+def test_pages_that_the_user_hands_over_bring_back_little_and_a_question_brings_back_its_page():
+    before, shared, sent = [], 0, 0
+    with AgentMemory.open(":memory:", budget=8_000) as memory:
+        for number in range(40):
+            lines = "".join(f"value_{number}_{line} = lookup({number * 31 + line})\n" for line in range(50))
+            memory.record_messages([{"role": "user", "content": f"Page {number}.\n{lines}"}], whole=False)
+            request = memory.to_messages()
+            kept = takewhile(lambda pair: pair[0] == pair[1], zip(before, request, strict=False))
+            shared += sum(len(one["content"]) for one, _ in kept)
+            before, sent = request, sent + len(str(request))
+            memory.record_messages([{"role": "assistant", "content": f"I read page {number}."}], whole=False)
+        assert "value_3_17 = lookup(110)" in ask(memory, "What is value_3_17 on page 3?")
+    assert shared > 0.65 * sent, "most of a request is the one before, and in the provider's cache"
 
 
 @pytest.mark.slow

@@ -69,6 +69,10 @@ tokens (30 mini-swe-agent runs), and the lines are as many."""
 TALK_PAGE_IN_FACTOR = 2.5
 """What the page-in's share of the limit is multiplied by where the user speaks and the run is talk."""
 
+QUESTION_TOKENS = 100
+"""Tokens of the user's newest message up to which it is a question, for which whole turns come back. A longer one brings what it is
+about, as a file, a page, or what another agent found: the longer it is, the less comes back."""
+
 TURN_HITS = 64
 """Search results considered where the user speaks."""
 
@@ -248,7 +252,9 @@ def talk_room(view: View, limit_share: float) -> int:
     """Return the tokens that a page-in may have where the user speaks in a run that is talk; else 0."""
     if not is_user_turn(view) or not is_talk(view):
         return 0
-    return int(view.limit * limit_share * TALK_PAGE_IN_FACTOR * speech_share(view))
+    said = next(entry.tokens for entry in reversed(view.run) if isinstance(entry.item, TaskStep))
+    share = limit_share * TALK_PAGE_IN_FACTOR * min(1.0, QUESTION_TOKENS / said)
+    return int(view.limit * share * speech_share(view))
 
 
 def question_room(view: View, limit_share: float) -> int:
