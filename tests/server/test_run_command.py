@@ -255,3 +255,10 @@ def test_the_bench_compares_both_ways(capsys):
         if sys.platform == "linux":
             assert row["direct"]["cpu"] == 0 < row["passed"]["cpu"]
             assert row["proxied"]["cpu_ratio"] > row["passed"]["cpu_ratio"] == 1
+
+
+def test_a_server_without_its_extra_says_what_to_install():
+    script = "import sys; sys.modules['httpx2'] = None; from pagein.server import ServerApp"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    line = "pagein.errors.ConfigurationError: pagein.server.ServerApp needs httpx2: pip install 'pagein[serve]'"
+    assert done.stderr.splitlines()[-1] == line

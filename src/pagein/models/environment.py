@@ -33,7 +33,7 @@ _LABELLED_KEY = re.compile(
 def require_sdk(package: str, extra: str, what: str) -> None:
     """Check that a package is installed, without importing it. Raises ConfigurationError with the install command."""
     if importlib.util.find_spec(package) is None:
-        raise ConfigurationError(f"{what} needs the {package} SDK: pip install 'pagein[{extra}]'")
+        raise ConfigurationError(f"{what} needs {package}: pip install 'pagein[{extra}]'")
 
 
 def read_api_key(variable: str, what: str) -> str:

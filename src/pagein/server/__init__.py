@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "Mode", "ServerApp", "ServerSettings"]
 
-__getattr__ = lazy_attributes(__name__, {"ServerApp": "pagein.server.app"})  # it needs the extra serve
+__getattr__ = lazy_attributes(__name__, {"ServerApp": "pagein.server.app"}, extra="serve")
