@@ -145,7 +145,8 @@ def documented_bases():
 
     def says_a_base(name, method):
         bases = classes[name].bases if name in classes else ()
-        return any(isinstance(base, ast.Name) and says(base.id, method) for base in bases)
+        named = (base.value if isinstance(base, ast.Subscript) else base for base in bases)
+        return any(isinstance(base, ast.Name) and says(base.id, method) for base in named)
 
     return says_a_base
 

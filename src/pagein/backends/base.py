@@ -118,7 +118,7 @@ class BareLog(StoredLog):
         raise ConfigurationError(f"a {self.kind} cannot erase: it is no pagein.log.base.StoredLog")
 
 
-class SingleLogStore:
+class SingleLogStore(Store):
     """A Store that holds one log and opens no other; its search index is in memory."""
 
     encrypted, is_durable, can_erase = False, True, False

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pagein.backends.base import memory_index
+from pagein.backends.base import Store, memory_index
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
@@ -162,7 +162,7 @@ class InMemoryLog:
             raise LogClosed("this log was closed; open it again")
 
 
-class InMemoryStore:
+class InMemoryStore(Store):
     """A Store in this process's memory: all logs of a session share its entries."""
 
     readonly = encrypted = is_durable = False
@@ -180,18 +180,15 @@ class InMemoryStore:
         return self._sessions.setdefault(session, _SessionEntries())
 
     def log(self, session: str = "default") -> InMemoryLog:
-        """Open the log of a session."""
         log = InMemoryLog(session=session, tenant=self.tenant)
         log.attach(self)
         return log
 
     def sessions(self) -> tuple[str, ...]:
-        """The names of the sessions that have an entry, sorted."""
         with self.lock:
             return tuple(sorted(name for name, entries in self._sessions.items() if entries.rows))
 
     def head(self, session: str) -> int:
-        """The number of entries of a session."""
         return len(self.entries(session).rows)
 
     def search_index(
@@ -201,11 +198,9 @@ class InMemoryStore:
         return memory_index(session, self.tenant, embedder, own_tools)
 
     def request_table(self, run: str) -> InMemoryRequests:
-        """The requests of a run."""
         return self._requests.setdefault(run, InMemoryRequests())
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """See ``LogStore``."""
         at = hash_chain.check_time(at)
         with self.lock:
             remaining = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack
 
-from pagein.backends.base import memory_index
+from pagein.backends.base import Store, memory_index
 from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.events.entries import Body
@@ -329,7 +329,7 @@ def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row
         yield part
 
 
-class PostgresStore(DatabaseStore[PostgresLog]):
+class PostgresStore(DatabaseStore[PostgresLog], Store):
     """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. Each log leases connections of its own."""
 
     is_durable = True
@@ -348,11 +348,9 @@ class PostgresStore(DatabaseStore[PostgresLog]):
         )  # fmt: skip
 
     def sessions(self) -> tuple[str, ...]:
-        """The names of this tenant's sessions in the schema that have an entry, sorted."""
         return self._any_log()._sessions()  # noqa: SLF001 - its own log
 
     def head(self, session: str) -> int:
-        """The number of entries of a session. Reads the last entry; counts nothing."""
         return self._any_log()._head_of(session)  # noqa: SLF001
 
     def search_index(
@@ -369,7 +367,6 @@ class PostgresStore(DatabaseStore[PostgresLog]):
         )  # fmt: skip
 
     def request_table(self, run: str) -> PostgresRequests:
-        """The requests of a run."""
         return PostgresRequests(self._call_any, self.schema, self.tenant, run, self.encryption(run))
 
     def _call_any(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Unpack
 from weakref import WeakValueDictionary
 
+from pagein.backends.base import Store
 from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, set_wait, translate_errors
@@ -318,7 +319,7 @@ class SQLiteRows(SessionRows):
             self._database.execute(f"DELETE FROM {table} WHERE tenant = ? AND session = ?", self.key)  # noqa: S608 - constants
 
 
-class SQLiteStore(DatabaseStore[SQLiteLog]):
+class SQLiteStore(DatabaseStore[SQLiteLog], Store):
     """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own."""
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> None:
@@ -340,12 +341,10 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
         )  # fmt: skip
 
     def sessions(self) -> tuple[str, ...]:
-        """The names of this tenant's sessions in the file that have an entry, sorted."""
         with self._any_log()._using(writing=False) as database:  # noqa: SLF001 - its own log
             return tuple(name for (name,) in database.execute(_SESSIONS, (self.tenant,)))
 
     def head(self, session: str) -> int:
-        """The number of entries of a session. Reads the last entry; counts nothing."""
         return self._any_log()._head_of(session)  # noqa: SLF001 - its own log
 
     def search_index(
@@ -358,7 +357,6 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
         return SqliteSearchIndex(path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools)
 
     def request_table(self, run: str) -> SQLiteRequests:
-        """The requests of a run."""
         return SQLiteRequests(self._using_any, RunKey(self.tenant, run), self.encryption(run), self.synchronous)
 
     def _using_any(self, *, writing: bool) -> contextlib.AbstractContextManager[sqlite3.Connection]:
