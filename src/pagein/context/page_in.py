@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
@@ -32,8 +32,6 @@ from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Snippet
-
-S = TypeVar("S", TaskStep, ActionStep)
 
 _EXTRACT_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 """The marks before the lines of an extract."""
@@ -142,10 +140,10 @@ class VisibleContentCache:
 def build_query(view: View) -> str:
     """Build the search query: the newest user message, the newest action, and names in its results."""
     parts: list[str] = []
-    user = _newest(view, TaskStep)
+    user = next((entry.item for entry in reversed(view.run) if isinstance(entry.item, TaskStep)), None)
     if user is not None:
         parts.append(as_text(user.content)[-QUERY_TEXT_MAX_CHARS:])
-    action = _newest(view, ActionStep)
+    _, action = _newest_action(view)
     if action is not None:
         parts.append(as_text(action.content or "")[-QUERY_TEXT_MAX_CHARS:])
         parts += [argument_text(call.arguments)[:QUERY_TEXT_MAX_CHARS] for call in action.tool_calls]
@@ -153,10 +151,6 @@ def build_query(view: View) -> str:
         names = (name for text in results for name in identifiers(text[: 20 * QUERY_TEXT_MAX_CHARS]))
         parts.append(" ".join(_first_unique(names, QUERY_MAX_NAMES)))
     return "\n".join(part for part in parts if part.strip())
-
-
-def _newest(view: View, kind: type[S]) -> S | None:
-    return next((entry.item for entry in reversed(view.run) if isinstance(entry.item, kind)), None)
 
 
 def _first_unique(names: Iterable[str], limit: int) -> Iterable[str]:

@@ -151,8 +151,7 @@ def http_status(error: BaseException) -> int | None:
 
 
 def _parse_overflow(text: str) -> Overflow | None:
-    hits = ((row, row.search(text)) for row in _WORDINGS)
-    match = next((match for _, match in hits if match), None)
+    match = next(filter(None, (wording.search(text) for wording in _WORDINGS)), None)
     if match is None:
         return None
     window, requested = (_number(match.groupdict().get(name)) for name in ("window", "requested"))

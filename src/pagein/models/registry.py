@@ -36,23 +36,18 @@ def model_named(name: str, **options: Any) -> Model:
     maker, colon, model = name.partition(":")
     if not colon or not model.strip() or not maker:
         raise ConfigurationError(f"a model is named as maker:model, as openai:gpt-4o-mini; not {name!r}")
-    options = {"name": model, **options}
-    match maker.lower():
-        case "openai":
-            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded on demand
+    server = maker.lower()
+    if server == "anthropic":
+        from pagein.models.anthropic import AnthropicModel  # noqa: PLC0415 - loaded on demand
 
-            return _build_model(OpenAIModel, name, options)
-        case "anthropic":
-            from pagein.models.anthropic import AnthropicModel  # noqa: PLC0415 - loaded on demand
+        return _build_model(AnthropicModel, name, {"name": model, **options})
+    if server == "openai" or server in _SERVERS:
+        from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded on demand
 
-            return _build_model(AnthropicModel, name, options)
-        case server if server in _SERVERS:
-            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded on demand
-
-            base_url, variable = _SERVERS[server]
-            window = _OLLAMA_WINDOW_TOKENS if server == "ollama" else 0
-            defaults = {"base_url": base_url, "key_variable": variable, "window": window}
-            return _build_model(OpenAIModel, name, {**defaults, **options})
+        base_url, variable = _SERVERS.get(server, ("", ""))
+        window = _OLLAMA_WINDOW_TOKENS if server == "ollama" else 0
+        defaults = {"name": model, "base_url": base_url, "key_variable": variable, "window": window}
+        return _build_model(OpenAIModel, name, {**defaults, **options})
     makers = ", ".join(sorted(("openai", "anthropic", *_SERVERS)))
     raise ConfigurationError(
         f"unknown maker {maker!r}: use one of {makers}; or openai:... with base_url for any other server"

@@ -95,15 +95,9 @@ def split_pieces(text: str) -> Iterator[str]:
     """Split a text into pieces of at most 262,144 characters, between tokens where possible."""
     start = 0
     while len(text) - start > PIECE_MAX_CHARS:
-        end = _find_cut(text, start + PIECE_MAX_CHARS)
+        limit = start + PIECE_MAX_CHARS
+        cuts = _SAFE_CUT.finditer(text, limit - _CUT_WINDOW_CHARS, limit)
+        end = max((cut.end() for cut in cuts), default=limit)
         yield text[start:end]
         start = end
     yield text[start:]
-
-
-def _find_cut(text: str, limit: int) -> int:
-    """Return the last safe cut in the window that ends at ``limit``, or ``limit`` itself."""
-    cut = limit
-    for match in _SAFE_CUT.finditer(text, limit - _CUT_WINDOW_CHARS, limit):
-        cut = match.end()
-    return cut

@@ -3,21 +3,13 @@
 Each estimate states a margin and is biased upwards: a view that is a little too small costs a recall, one that is too
 large costs the request.
 
-**Claude.** Anthropic publishes no tokenizer for Claude 3 and later; the old 65k vocabulary that some packages carry is
-another one, and wrong. Published measurements against gpt-4o's: English +16 %, mathematics +21 %, Python +30 % for
-Claude 3.5 (Lakkaraju et al., May 2025); and "approximately 30 percent more" again from Opus 4.7 on (Anthropic's page
-on token counting), measured at 1.15 to 1.46 times for code and Latin prose and 1.00 for CJK, Arabic, Hindi and Russian
-(sol.ava.dev, April 2026). So there are two generations.
+**Claude.** Anthropic publishes no tokenizer for Claude 3 and later, and from Opus 4.7 on a text has about 30 % more
+tokens, so there are two generations. The text is counted with o200k_base, and each of its tokens is weighed by what it is
+made of: ``base + per_char * length``. The weights are fitted to the counts of ``ctok`` 1.3.0, a reconstruction of both
+vocabularies, with under-counts punished six-fold. Decision 0002 has the figures.
 
-The text is counted with o200k_base, and each of its tokens is weighed by what it is made of: ``base + per_char * length``.
-The weights were fitted in November 2026, under-counts punished six-fold, to 1,499 texts (agent trajectories, chats,
-code in six languages, JSON, logs, prose in 96 languages, random text), with the counts of ``ctok`` 1.3.0 as the truth:
-an MIT-licensed reconstruction of both Claude vocabularies from 2.3 million answers of Anthropic's own counter, over
-which it states no under-count. All weights are then raised by ``UPWARD_BIAS``. The results are in decision 0002.
-
-**Gemini.** Google's own SDK counts Gemini 2.0 to 3 offline with Gemma 3's vocabulary (``_local_tokenizer_loader.py``
-of googleapis/python-genai), which splintr carries; for later models that is an assumption, hence the margin. The
-vocabulary used here is Gemma 4's: it gave the same count for 4,499 of 4,499 texts, ten times as fast.
+**Gemini.** Google's own SDK counts Gemini 2.0 to 3 offline with Gemma 3's vocabulary; for later models that is an
+assumption, hence the margin. Gemma 4's, used here, gives the same counts ten times as fast.
 """
 
 from __future__ import annotations
