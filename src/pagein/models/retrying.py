@@ -142,6 +142,7 @@ class RetryingModel:
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self._model, self._retry_policy = model, retry or RetryPolicy()
+        self.name = model.name
         self._counter = counter
         self.breaker = breaker or Breaker(clock=clock)
         """The circuit breaker, which other models may share."""
@@ -150,11 +151,6 @@ class RetryingModel:
         self._overflows: OrderedDict[bytes, Overflow] = OrderedDict()
         self._learned_window: int | None = None
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
 
     @property
     def window(self) -> int:

@@ -77,19 +77,10 @@ class CachingCounter:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
+        self.name, self.margin = counter.name, counter.margin
         self._newer: dict[str, int] = {}
         self._older: dict[str, int] = {}
         self._free_chars = CACHE_MAX_CHARS
-
-    @property
-    def name(self) -> str:
-        """The name of the counter."""
-        return self._counter.name
-
-    @property
-    def margin(self) -> float:
-        """The margin of the counter."""
-        return self._counter.margin
 
     def text(self, text: str) -> int:
         """Count the tokens of a text."""
