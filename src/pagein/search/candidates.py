@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pagein.search import ranking
 from pagein.search.base import Hit, Query
 from pagein.search.dates import DateWindow, date_windows
-from pagein.search.index_store import IndexReader, PassageRow, Scope, VectorScores
+from pagein.search.index_store import IndexReader, PassageRow, Scope
 from pagein.search.passages import handle_of, session_of
 from pagein.search.tokenizer import query_terms, surface_forms
+
+if TYPE_CHECKING:
+    from pagein.search.vectors import VectorScores
 
 _NEIGHBOUR_SEEDS = (24, 64)
 """Best passages whose neighbours are scored too: for ten hits, and at most."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Erased
@@ -16,10 +16,13 @@ from pagein.log.hash_chain import check_name
 from pagein.search import ranking
 from pagein.search.base import Hit, Query
 from pagein.search.candidates import SearchCandidates, build_hits, find_candidates
-from pagein.search.index_store import IndexedSession, IndexReader, IndexStore, IndexWriter, Scope, VectorScores
+from pagein.search.index_store import IndexedSession, IndexReader, IndexStore, IndexWriter, Scope
 from pagein.search.index_writes import add_entries, remove_stale
 from pagein.search.passages import range_of_session
 from pagein.search.sessions import rank_sessions
+
+if TYPE_CHECKING:
+    from pagein.search.vectors import VectorScores
 
 T = TypeVar("T")
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pagein.search.base import Role
+
+if TYPE_CHECKING:
+    from pagein.search.vectors import VectorStore
 
 T = TypeVar("T")
 
@@ -142,42 +145,6 @@ class IndexWriter(IndexReader, Protocol):
 
     def remove_session(self, indexed: IndexedSession) -> None:
         """Remove a session with its watermark."""
-        ...
-
-
-class VectorScores(Protocol):
-    """The similarities of passages to one query."""
-
-    def load(self, reader: Any, scope: Scope) -> None:
-        """Read the vectors of the scope as they are now."""
-        ...
-
-    def nearest(self, limit: int) -> Sequence[int]:
-        """The ids of the most similar passages."""
-        ...
-
-    def similarities(self, ids: Collection[int]) -> Mapping[int, float]:
-        """The similarity of each of these passages that has a vector."""
-        ...
-
-
-class VectorStore(Protocol):
-    """The vectors of one embedder, read and written through the caller's reader or writer."""
-
-    def pending(self, reader: Any, limit: int) -> tuple[Sequence[tuple[int, str]], int]:
-        """At most ``limit`` passages without a vector, as (id, text), newest first; and their number."""
-        ...
-
-    def embed_texts(self, texts: Sequence[str]) -> Any:
-        """The texts' vectors, each of length 1."""
-        ...
-
-    def store_vectors(self, writer: Any, ids: Sequence[int], vectors: Any) -> None:
-        """Store vectors, except those of removed passages."""
-        ...
-
-    def scores_for(self, text: str) -> VectorScores | None:
-        """The similarities to a query text; None if the embedder fails."""
         ...
 
 

@@ -20,8 +20,8 @@ _MAX_EMBED_CHARS = 4_000
 """Characters of a text that an embedder is given."""
 
 
-class VectorStoreBase:
-    """The vectors of one embedder. A subclass stores them, and implements ``score_nearest`` and ``score_passages``.
+class VectorStore:
+    """The vectors of one embedder, read and written through the caller's reader or writer. A subclass stores them.
 
     Raises ConfigurationError if NumPy is too old, or the embedder's name or dimension is invalid.
     """
@@ -36,6 +36,14 @@ class VectorStoreBase:
         self.failure: Exception | None = None
         """The error of the embedder at the last query, or None."""
 
+    def pending(self, reader: Any, limit: int) -> tuple[Sequence[tuple[int, str]], int]:
+        """At most ``limit`` passages without a vector, as (id, text), newest first; and their number."""
+        raise NotImplementedError
+
+    def store_vectors(self, writer: Any, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+        """Store vectors, except those of removed passages."""
+        raise NotImplementedError
+
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The texts' vectors, each of length 1. Raises ConfigurationError for vectors of a wrong dimension."""
         vectors = np.asarray(self.embedder.embed([text[:_MAX_EMBED_CHARS] for text in texts]), dtype=np.float32)
@@ -49,7 +57,7 @@ class VectorStoreBase:
         unit: NDArray[np.float32] = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         return unit
 
-    def scores_for(self, text: str) -> EmbeddingScores | None:
+    def scores_for(self, text: str) -> VectorScores | None:
         """The similarities to a query text; None if the embedder fails, with the error in ``failure``."""
         if not text.strip():
             return None
@@ -59,7 +67,7 @@ class VectorStoreBase:
             self.failure = error
             return None
         self.failure = None
-        return EmbeddingScores(self, vector)
+        return VectorScores(self, vector)
 
     def score_nearest(self, reader: Any, vector: NDArray[np.float32], scope: Scope) -> dict[int, float]:
         """The exact similarities of the nearest passages of a scope."""
@@ -79,10 +87,10 @@ class VectorStoreBase:
         return dict(zip((row[0] for row in good), near.tolist(), strict=True))
 
 
-class EmbeddingScores:
-    """The similarities of passages to one vector."""
+class VectorScores:
+    """The similarities of passages to one vector, that of a query."""
 
-    def __init__(self, vectors: VectorStoreBase, vector: NDArray[np.float32]) -> None:
+    def __init__(self, vectors: VectorStore, vector: NDArray[np.float32]) -> None:
         self._vectors, self._vector = vectors, vector
         self._reading: Any = None
         self._measured: dict[int, float] = {}

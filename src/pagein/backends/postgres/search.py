@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.log.hash_chain import check_name
@@ -19,7 +19,6 @@ from pagein.search.index_store import (
     PassageRow,
     Scope,
     StoredPassage,
-    VectorStore,
     count_by_role,
 )
 from pagein.search.passages import passage_id, session_of
@@ -41,6 +40,9 @@ try:
     )
 except ImportError as error:
     raise ConfigurationError("search indexes in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
+
+if TYPE_CHECKING:
+    from pagein.search.vectors import VectorStore
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pagein.backends.postgres.search import PostgresIndexReader
 from pagein.search.base import Embedder
 from pagein.search.index_store import Scope
-from pagein.search.vectors import RESCORED_PASSAGES, VectorStoreBase
+from pagein.search.vectors import RESCORED_PASSAGES, VectorStore
 
 # A session at a time, the newest first, so that nothing is sorted that is not read; each vector looked up by its key, as
 # the planner would take a table that was just made for empty.
@@ -44,7 +44,7 @@ _OF: LiteralString = """SELECT wanted.id, 1 - (v.vector OPERATOR({vector}.<=>) %
         AND model = %(model)s LIMIT 1) AS v"""
 
 
-class PostgresVectors(VectorStoreBase):
+class PostgresVectors(VectorStore):
     """The vectors of passages in a PostgreSQL schema, made by one embedder; those of others are ignored."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pagein.backends.sqlite import migrations as schema
 from pagein.backends.sqlite.connection import open_database, translate_errors
@@ -24,10 +24,12 @@ from pagein.search.index_store import (
     PassageRow,
     Scope,
     StoredPassage,
-    VectorStore,
     count_by_role,
 )
 from pagein.search.passages import passage_id, range_of_session, session_of
+
+if TYPE_CHECKING:
+    from pagein.search.vectors import VectorStore
 
 T = TypeVar("T")
 

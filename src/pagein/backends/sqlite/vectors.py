@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pagein.backends.sqlite.search import SqliteIndexReader
 from pagein.search.base import Embedder
 from pagein.search.index_store import Scope
-from pagein.search.vectors import RESCORED_PASSAGES, VectorStoreBase
+from pagein.search.vectors import RESCORED_PASSAGES, VectorStore
 
 _ABOUT = "SELECT value FROM archive_about WHERE name = 'embedder'"
 _SET_ABOUT = "INSERT INTO archive_about VALUES ('embedder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -26,7 +26,7 @@ _LEFT = """SELECT (SELECT count(*) FROM archive_passages WHERE id BETWEEN ?1 AND
     - (SELECT count(*) FROM archive_vectors WHERE id BETWEEN ?1 AND ?2)"""
 
 
-class SqliteVectors(VectorStoreBase):
+class SqliteVectors(VectorStore):
     """The vectors of one tenant's passages in an index file, made by one embedder. Raises ConfigurationError."""
 
     def __init__(self, embedder: Embedder) -> None:
