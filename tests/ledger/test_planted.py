@@ -24,13 +24,13 @@ def texts_of(session):
 def test_a_seed_gives_the_same_items_and_another_one_others():
     assert plant(1) == plant(1)
     assert plant(1) != plant(2)
-    assert len(plant(1).items) == 20
+    assert len(plant(1)) == 20
 
 
 def test_a_session_says_every_sentence_at_its_position_in_order():
     session = build_session(3, 40)
     texts = {position: message["content"] for position, message in enumerate(session.messages)}
-    for item, positions in zip(session.planted.items, session.positions, strict=True):
+    for item, positions in zip(session.items, session.positions, strict=True):
         assert list(positions) == sorted(positions)
         assert len(positions) == len(item.sentences)
         for position, sentence in zip(positions, item.sentences, strict=True):
@@ -41,7 +41,7 @@ def test_a_session_says_every_sentence_at_its_position_in_order():
 def test_the_words_of_the_plants_are_about_a_quarter_of_a_session():
     session = build_session(5)
     chars = sum(len(text) for text in texts_of(session))
-    share = sum(len(sentence) for item in session.planted.items for sentence in item.sentences) / chars
+    share = sum(len(sentence) for item in session.items for sentence in item.sentences) / chars
     assert 0.15 < share < 0.35
 
 

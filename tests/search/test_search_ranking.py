@@ -53,19 +53,19 @@ def test_a_rare_term_is_worth_more_and_one_that_all_hold_still_something():
 
 def test_a_neighbour_counts_less_than_the_passage_and_nearer_ones_more():
     sizes = dict.fromkeys(range(10, 20), 20)
-    scores = bm25f_scores(range(10, 20), sizes, {"quay": {14: 1}}, TermStatistics(100, 20.0, {"quay": 3.0}))
+    scores = bm25f_scores(range(10, 20), sizes, {"quay": {14: 1}}, TermStatistics(20.0, {"quay": 3.0}))
     assert max(scores, key=scores.get) == 14
     assert scores[14] > scores[15] > scores[16] > scores[17] > 0 == scores[18]
     assert scores[15] > scores[13], "what answers a question stands behind it"
 
 
 def test_a_short_passage_is_better_than_a_long_one_with_the_same_terms():
-    scores = bm25f_scores([1, 50], {1: 10, 50: 100}, {"quay": {1: 1, 50: 1}}, TermStatistics(100, 20.0, {"quay": 3.0}))
+    scores = bm25f_scores([1, 50], {1: 10, 50: 100}, {"quay": {1: 1, 50: 1}}, TermStatistics(20.0, {"quay": 3.0}))
     assert scores[1] > scores[50]
 
 
 def test_the_answer_to_a_question_counts_its_words_nearly_as_its_own():
-    statistics = TermStatistics(100, 20.0, {"quay": 3.0})
+    statistics = TermStatistics(20.0, {"quay": 3.0})
     asked = bm25f_scores(range(3), dict.fromkeys(range(3), 20), {"quay": {1: 1}}, statistics, {1})
     said = bm25f_scores(range(3), dict.fromkeys(range(3), 20), {"quay": {1: 1}}, statistics)
     assert said[1] == asked[1] > asked[2] > said[2]

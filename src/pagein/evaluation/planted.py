@@ -52,18 +52,10 @@ class PlantedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class PlantedSet:
-    """The items of one seed."""
-
-    seed: int
-    items: tuple[PlantedItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PlantedSession:
     """A talk with planted items: OpenAI-style messages, and by item the positions of the messages that say it."""
 
-    planted: PlantedSet
+    items: tuple[PlantedItem, ...]
     messages: tuple[Mapping[str, Any], ...]
     positions: tuple[tuple[int, ...], ...]
 
@@ -85,7 +77,7 @@ class PlantedCounts:
 
 def count_survivors(session: PlantedSession, request: str) -> PlantedCounts:
     """Count the items that stand in a request, and the old forms that still do."""
-    items = session.planted.items
+    items = session.items
     return PlantedCounts(
         len(items),
         sum(item.survives(request) for item in items),
@@ -122,13 +114,13 @@ def _material() -> Mapping[str, Sequence[Any]]:
     return {**material, "scenes": tuple(_Scene(**row) for row in material["scenes"])}
 
 
-def plant(seed: int) -> PlantedSet:
+def plant(seed: int) -> tuple[PlantedItem, ...]:
     """Draw items of all kinds, of which about a third are revised later, some twice."""
     chance = random.Random(f"planted:{seed}")  # noqa: S311 - a drawing, no secret
     every, scenes = _material()["scenes"], list[_Scene]()
     while len(scenes) < PLANTS_PER_SET:
         scenes += chance.sample(every, min(len(every), PLANTS_PER_SET - len(scenes)))
-    return PlantedSet(seed, tuple(_item(scene, chance) for scene in scenes))
+    return tuple(_item(scene, chance) for scene in scenes)
 
 
 def _repeats(line: str, key: str, sentence: str) -> bool:
@@ -167,17 +159,17 @@ def build_session(seed: int, turns: int = 24) -> PlantedSession:
 
     Half of the statements stand inside a longer message.
     """
-    planted, talk, answers = plant(seed), _material()["user_talk"], _material()["assistant_talk"]
+    items, talk, answers = plant(seed), _material()["user_talk"], _material()["assistant_talk"]
     chance = random.Random(f"session:{seed}")  # noqa: S311 - a drawing, no secret
-    said = _order(planted.items, chance)
+    said = _order(items, chance)
     turns = max(turns, len(said))
     slots = sorted(chance.sample(range(turns), len(said)))
     by_turn = dict(zip(slots, said, strict=True))
     messages: list[Mapping[str, Any]] = []
-    positions: list[list[int]] = [[] for _ in planted.items]
+    positions: list[list[int]] = [[] for _ in items]
     for turn in range(turns):
         number, sentence = by_turn.get(turn, (-1, ""))
-        is_answer = number >= 0 and planted.items[number].speaker == "assistant" and not positions[number]
+        is_answer = number >= 0 and items[number].speaker == "assistant" and not positions[number]
         if number >= 0:
             positions[number].append(len(messages) + is_answer)
         messages.extend(
@@ -186,7 +178,7 @@ def build_session(seed: int, turns: int = 24) -> PlantedSession:
                 {"role": "assistant", "content": _message(sentence if is_answer else "", answers, chance)},
             )
         )
-    return PlantedSession(planted, tuple(messages), tuple(map(tuple, positions)))
+    return PlantedSession(items, tuple(messages), tuple(map(tuple, positions)))
 
 
 def _order(items: Iterable[PlantedItem], chance: random.Random) -> list[tuple[int, str]]:

@@ -34,9 +34,8 @@ BM25_B = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TermStatistics:
-    """The number of passages searched, their average number of terms, and the rarity of each term."""
+    """The average number of terms in the passages searched, and the rarity of each term."""
 
-    passages: int
     average: float
     rarity: Mapping[str, float]
 
@@ -168,7 +167,7 @@ def match_terms(
     frequencies = {term: len(present[term]) for term in complete}
     frequencies |= _count_common(reader, [term for term in present if term not in complete], scope, counts, passages)
     rarities = {term: rarity(passages, min(frequencies[term], passages)) for term in present}
-    matches = TermMatches(TermStatistics(passages, size / passages if passages else 0.0, rarities), present, complete)
+    matches = TermMatches(TermStatistics(size / passages if passages else 0.0, rarities), present, complete)
     _match_groups(reader, scope, matches, share)
     return matches
 
