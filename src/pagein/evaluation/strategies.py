@@ -109,9 +109,8 @@ def recency_start(messages: Sequence[MeasuredMessage], budget: int) -> int:
     return first
 
 
-def keep_whole(message: MeasuredMessage, results: int, scale: Scale) -> MeasuredMessage:
+def keep_whole(message: MeasuredMessage, *_: object) -> MeasuredMessage:
     """Keep the message as it is."""
-    del results, scale
     return message
 
 

@@ -74,14 +74,17 @@ class Fidelity:
     @property
     def score(self) -> float:
         """Share in sight over all kinds, by ``KIND_WEIGHTS``; 1 without key items."""
-        total = sum(KIND_WEIGHTS[kind] * self.score_of(kind).total for kind in KINDS)
-        return sum(KIND_WEIGHTS[kind] * self.score_of(kind).in_sight for kind in KINDS) / total if total else 1.0
+        return self._share_of(self._weigh("total"))
 
     def score_for_length(self, tokens: int) -> float:
         """Weight in sight as a share of what a text of ``tokens`` tokens could show; at most 1."""
-        total = sum(KIND_WEIGHTS[kind] * self.score_of(kind).total for kind in KINDS)
-        possible = min(total, max(1, tokens // TOKENS_PER_POINT))
-        return min(1.0, self.score * total / possible) if total else 1.0
+        return self._share_of(min(self._weigh("total"), max(1, tokens // TOKENS_PER_POINT)))
+
+    def _share_of(self, weight: int) -> float:
+        return min(1.0, self._weigh("in_sight") / weight) if weight else 1.0
+
+    def _weigh(self, count: str) -> int:
+        return sum(weight * getattr(self.score_of(kind), count) for kind, weight in KIND_WEIGHTS.items())
 
 
 def measure_fidelity(

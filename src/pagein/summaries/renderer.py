@@ -111,29 +111,18 @@ def _join_lines(sections: dict[str, _Section], bare: Sequence[str], head: str, h
 
 
 def _sections(summary: Summary, handle: str) -> dict[str, _Section]:
-    items_by_section: dict[str, Sequence[SummaryItem]] = {
-        "constraints": summary.constraints,
-        "objective": [summary.objective] if summary.objective else [],
+    closed = [task for task in summary.tasks if task.status == "done"]
+    answered = [question for question in summary.questions if question.note]
+    items_shown: dict[str, Sequence[SummaryItem]] = {
         "open": [task for task in summary.tasks if task.status != "done"],
-        "state": [summary.state] if summary.state else [],
         "dead_ends": unresolved_dead_ends(summary),
-        "artifacts": summary.artifacts,
-        "errors": summary.errors,
-        "decisions": summary.decisions,
         "questions": [question for question in summary.questions if not question.note],
-        "done": [
-            *summary.done,
-            *(task for task in summary.tasks if task.status == "done"),
-            *(question for question in summary.questions if question.note),
-        ],
-        "next_steps": summary.next_steps,
-        "hints": summary.hints,
-        "not_covered": summary.not_covered,
+        "done": [*summary.done, *closed, *answered],
     }
-    sections = {
-        name: _Section(TITLES[name], list(_preferred_lines(items, handle, keep_first=name == "constraints")))
-        for name, items in items_by_section.items()
-    }
+    sections = {}
+    for name, title in TITLES.items():
+        items = items_shown[name] if name in items_shown else summary.items_in(name)
+        sections[name] = _Section(title, list(_preferred_lines(items, handle, keep_first=name == "constraints")))
     sections["artifacts"].names = {place: one_line(item.text, 200) for place, item in enumerate(summary.artifacts)}
     return sections
 

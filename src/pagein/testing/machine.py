@@ -36,9 +36,10 @@ from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.host_memory import runtime_of
 from pagein.models import Breaker, Model, ModelOverflow, ModelUnavailable, RetryingModel, RetryPolicy
 from pagein.testing import machine_inputs, promises
-from pagein.testing.machine_base import ErasingMachine, as_budget
+from pagein.testing.machine_base import ErasingMachine
 from pagein.testing.oracle import IllegalItem
 from pagein.testing.scripted_writer import ScriptedModel
+from pagein.tokens.budget import as_budget
 from pagein.tokens.prices import Prices
 
 _RECORD = {

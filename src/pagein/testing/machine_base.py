@@ -35,6 +35,7 @@ from pagein.testing import promises
 from pagein.testing.machine_inputs import LogDisk, UnreliableLog
 from pagein.testing.oracle import Oracle
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.budget import as_budget
 from pagein.tokens.bytes import BYTES_A_UNIT, ByteCounter
 from pagein.tokens.counter import message_tokens
 from pagein.tokens.encodings import Encoding
@@ -151,7 +152,7 @@ class WatchedMemory(RuleBasedStateMachine):
     def _check_record(self) -> None:
         self._collect_compactions()
         entries = list(self.log.read())
-        expected = self.oracle.bodies()
+        expected = self.oracle.rows
         assert len(entries) == len(expected), f"the log has {len(entries)} entries, not {len(expected)}"
         for entry, body in zip(entries, expected, strict=True):
             assert entry.body == body, f"entry {entry.position} is {entry.body!r}, and was {body!r}"
@@ -375,11 +376,6 @@ class ErasingMachine(BranchingMachine):
     def _check_record(self) -> None:
         super()._check_record()
         promises.check_erasure(self.memory, self.erased_words)
-
-
-def as_budget(limit: int | Budget) -> Budget:
-    """Return a limit in tokens as a budget."""
-    return limit if isinstance(limit, Budget) else Budget(limit)
 
 
 def memory_state(memory: AgentMemory) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import CLEARED, Body, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
+from pagein.events.entries import CLEARED, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 
@@ -175,10 +175,6 @@ class Oracle:
         if call is not None:
             call.fate = "late"
             self.steps[call.action] = _with_observation(self.steps[call.action], call.index, observation)
-
-    def bodies(self) -> list[Body]:
-        """Return the expected bodies of the log."""
-        return list(self.rows)
 
     def tasks(self) -> list[tuple[int, TaskStep]]:
         """Return the user's messages since the view was cleared with their positions, in order."""

@@ -97,7 +97,7 @@ def plain_name(name: str) -> str:
 
 def counter_for(model: str, *, table: ModelTable | None = None) -> TokenCounter:
     """Return the counter for a model. An unknown name gives a general estimate and a logged warning, at each call."""
-    table = MODELS if table is None else table
+    table = table or MODELS
     limits = table.find(model)
     if limits is None:
         logging.getLogger("pagein").warning(
@@ -122,7 +122,7 @@ def budget_for(
     Arguments override the table. The margin is 2 % with an exact counter, for tokens the provider adds, and 5 % with an
     estimate, which already errs upwards. Never warns; raises BudgetError when nothing is left.
     """
-    limits = (MODELS if table is None else table).get(model)
+    limits = (table or MODELS).get(model)
     if window is not None:
         # A larger window than the table's means that the table is outdated, and so is its input limit.
         limits = replace(limits, window=window, input=limits.input if window <= limits.window else 0)

@@ -135,13 +135,9 @@ class View:
         run = list(self.run)
         for entry in reversed(self.tail):
             run.insert(bisect_left(run, entry.first, key=lambda other: other.first), entry)
-        front: list[ViewEntry] = []
-        failed: list[ViewEntry] = []
-        for entry in self.front:
-            (failed if entry.shows_failures else front).append(entry)
-        if failed:
-            at = _end_of_summaries(run)
-            run[at:at] = failed
+        front = [entry for entry in self.front if not entry.shows_failures]
+        at = _end_of_summaries(run)
+        run[at:at] = [entry for entry in self.front if entry.shows_failures]
         return (*self.systems, *front, *run)
 
     @property
@@ -202,14 +198,7 @@ def _out_of_view(entries: Iterable[ViewEntry]) -> Iterable[OutOfView]:
 
 def request_cost(entries: Sequence[ViewEntry], counter: TokenCounter) -> int:
     """Count the tokens of a request with these entries, including the messages inserted at its ends."""
-    ends: list[Message] = []
     entries = [entry for entry in entries if entry.messages]
-    for entry in entries:
-        if entry.tier != "system":
-            ends.extend(missing_opening(entry.messages))
-            break
-    else:
-        ends.extend(missing_opening(()))
-    if entries:
-        ends.extend(missing_ending(entries[-1].messages))
+    first = next((entry.messages for entry in entries if entry.tier != "system"), ())
+    ends = (*missing_opening(first), *missing_ending(entries[-1].messages if entries else ()))
     return request_tokens(ends, counter) + sum(entry.tokens for entry in entries)
