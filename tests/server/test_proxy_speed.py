@@ -9,6 +9,7 @@ from pagein import AgentMemory
 from pagein.formats import format_named, raw_messages
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory.host_memory import runtime_of
+from pagein.memory.run_requests import RunRequests
 from pagein.server.budgets import WindowTable
 from pagein.server.memories import MemoryPool, warm_up
 from pagein.server.runs import RunRequest, Runs
@@ -86,6 +87,21 @@ def test_a_run_hashes_each_message_once(runs, hashed):
         rows = [*rows, *call(number)]
         runs.prepare(request_of([dict(row) for row in rows]))
     assert len([row for row in hashed if row == rows[0]]) == 1 + 1, "once of the client's, and once in the first view"
+
+
+def test_requests_given_out_are_read_again_only_where_another_process_wrote(runs, monkeypatch):
+    reads, plain = [], RunRequests.remember_recent
+    monkeypatch.setattr(RunRequests, "remember_recent", lambda self: reads.append(self) or plain(self))
+    rows = [{"role": "user", "content": "Read."}]
+    for number in range(4):
+        rows = [*rows, *call(number)]
+        runs.prepare(request_of(rows))
+    assert len(reads) == 1
+    with AgentMemory.open(runs._url, session="run") as other:
+        other.record_messages([{"role": "user", "content": "Stop."}], whole=False)
+    reads.clear()
+    runs.prepare(request_of([*rows, {"role": "user", "content": "Stop."}]))
+    assert len(reads) == 1
 
 
 def test_what_a_compaction_looks_for_was_read_while_the_answer_was_awaited(runs):

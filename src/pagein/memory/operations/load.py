@@ -176,8 +176,10 @@ def read_new_entries(run: RunState) -> Flow[Sequence[Entry] | None]:
     entries = yield from Read(start, None)
     if head and (not entries or (run.log.last_digest and entries[0].digest != run.log.last_digest)):
         return None
-    run.transcript.knows_requests = False  # who wrote them may have given out requests, too
-    return entries[head - start :]
+    entries = entries[head - start :]
+    if entries:  # who wrote them may have given out requests, too
+        run.transcript.knows_requests = False
+    return entries
 
 
 def rebuild_after_erasure(run: RunState) -> Flow[None]:
