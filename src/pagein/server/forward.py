@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pagein.models.environment import redact_keys
 from pagein.server import http
 from pagein.server.metrics import Metrics
 from pagein.server.settings import LOOPBACK, ServerSettings
@@ -39,7 +40,7 @@ def describe_failure(settings: ServerSettings, path: str, error: httpx2.HTTPErro
     """
     name, base, _ = settings.upstream_of(path)
     kind = type(error).__name__
-    logger.warning("the upstream %s (%s) did not answer: %s", name, base, kind)
+    logger.warning("the upstream %s (%s) did not answer: %s %s", name, base, kind, redact_keys(str(error))[:300])
     where = base if settings.host in LOOPBACK else repr(name)
     text = f"the upstream {where} did not answer ({kind}): check its address and the network"
     return 504 if isinstance(error, httpx2.TimeoutException) else 502, text
@@ -63,6 +64,8 @@ class PassThrough:
 
     async def _pass(self, incoming: http.Incoming, body: AsyncIterator[bytes], send: http.Send) -> None:
         headers = http.request_headers(incoming.pairs)
+        if "accept-encoding" not in incoming.headers:  # else httpx asks for codings of its own
+            headers.append((b"accept-encoding", b"identity"))
         length = incoming.headers.get("content-length")
         has_body = length not in (None, "0") or "transfer-encoding" in incoming.headers
         if has_body and length is not None:
