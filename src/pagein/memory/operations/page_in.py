@@ -42,9 +42,8 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     )
     if not is_new:
         return shown
-    if paging.is_user_turn(view) and (
-        paging.talk_room(view, state.share) or state.tokens > view.limit * state.share / 2
-    ):
+    most = max(view.limit * state.share, paging.talk_room(view, state.share))
+    if paging.is_user_turn(view) and state.tokens > most / 2:
         state.shown, shown = (), view  # the user's words come first
     room = paging.available_tokens(shown, state.share, state.tokens, is_fault=bool(fault.names))
     page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, fault))
