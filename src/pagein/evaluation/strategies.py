@@ -33,7 +33,7 @@ class Strategy(Protocol):
         ...
 
 
-class PageinStrategy:
+class PageinStrategy(Strategy):
     """pagein: record new messages, and render the view."""
 
     def __init__(self, memory: AgentMemory, *, speaks: FormatName = "openai", renders: FormatName = "openai") -> None:
@@ -42,7 +42,6 @@ class PageinStrategy:
         self._renders = renders
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Record the messages."""
         self.memory.record_messages(list(messages), self._speaks, whole=False)
 
     def request(self) -> Sequence[Wire]:
@@ -56,7 +55,7 @@ Shape = Callable[[MeasuredMessage, int, Scale], MeasuredMessage]
 """Shapes a message that has so many results after it."""
 
 
-class Baseline:
+class Baseline(Strategy):
     """Head and recency: the messages before the first answer, and the newest turns that fit.
 
     With unshaped messages, this is langchain's ``trim_messages`` with ``strategy="last"`` and the head kept.
@@ -70,7 +69,6 @@ class Baseline:
         self._tail: list[MeasuredMessage] = []
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Record new messages."""
         measured = self._scale.measure_request(messages)
         if not self._tail:
             opening = tuple(takewhile(lambda message: message.role in ("system", "developer", "user"), measured))

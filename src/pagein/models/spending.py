@@ -43,7 +43,7 @@ class SpendLimiter(Protocol):
         ...
 
 
-class Spending:
+class Spending(SpendLimiter):
     """A run's spend limit: at most ``tokens`` (input and output) and ``money``. Safe to share between threads.
 
     The maximal cost of a request is reserved before it is sent, so that concurrent requests cannot exceed the limit
@@ -107,7 +107,6 @@ class Spending:
             self._reserved_money += money
 
     def settle(self, max_usage: Usage, cost: Usage) -> None:
-        """Replace the reservation of a request by its real cost."""
         with self._lock:
             self._reserved_tokens -= max_usage.input_tokens + max_usage.output_tokens
             self._reserved_money -= self._price.cost_of(max_usage)

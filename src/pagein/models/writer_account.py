@@ -14,7 +14,7 @@ from math import ceil
 
 from pagein.events.steps import Usage
 from pagein.models.errors import CircuitOpen, ModelCancelled, ModelUnavailable, SpendLimit
-from pagein.models.spending import Spending
+from pagein.models.spending import Spending, SpendLimiter
 
 MAX_REFUSALS = 3
 """Answers of no use in a row after which a writer rests."""
@@ -59,7 +59,7 @@ class WriterReport:
         return self.saved - self.tokens
 
 
-class WriterAccount:
+class WriterAccount(SpendLimiter):
     """The account of one writer; it limits a ``RetryingModel`` as a ``Spending`` does. Safe to share between threads."""
 
     def __init__(self, purpose: str, spending: Spending, clock: Callable[[], float]) -> None:
@@ -92,7 +92,6 @@ class WriterAccount:
             self._asked += 1
 
     def settle(self, max_usage: Usage, cost: Usage) -> None:
-        """Replace the reservation of an attempt by its real cost."""
         self._spending.settle(max_usage, cost)
         with self._lock:
             self._tokens += cost.input_tokens + cost.output_tokens

@@ -53,15 +53,12 @@ def _evenly_spaced(numbers: list[int]) -> Iterator[list[int]]:
     if len(numbers) < SERIES_MIN_CALLS:
         return
     step = min(after - before for before, after in pairwise(numbers))
-    run = numbers[:1]
+    runs = [numbers[:1]]
     for before, after in pairwise(numbers):
         if after - before != step:
-            if len(run) >= SERIES_MIN_CALLS:
-                yield run
-            run = []
-        run.append(after)
-    if len(run) >= SERIES_MIN_CALLS:
-        yield run
+            runs.append([])
+        runs[-1].append(after)
+    yield from (run for run in runs if len(run) >= SERIES_MIN_CALLS)
 
 
 def _range_text(numbers: list[int]) -> str:
