@@ -164,6 +164,9 @@ BOTH_STAND = (
     ("Reports for the board have 2 pages.", "Reports for the press have 3 pages."),
     ("Any scene with a gun needs Renata by name.", "List extras by number, not by name."),
     ("The files are 2 gb.", "I can spend 900 euros on the parts, not one more."),
+    ("If the total is over 500, I need two quotes.", "House rules: crits double the dice, not the total."),
+    ("The cake is 30 euros max.", "We can go down to 18 euros a seat but not lower."),
+    ("Answers have 3 lines at most.", "Line length is 100 here, not 88."),
 )
 
 
@@ -415,6 +418,8 @@ def test_with_room_every_sentence_stands_as_it_was_said():
                 "Paint the flyers purple, not orange any more.",
                 "Next month nobody may call before 10.",
                 "First names must stay secret.",
+                "My wife is allergic to cats so the flat must be cat free.",
+                "Never give pupils the solution; one hint at a time.",
             )
         ),
         ("First, ask me before you deploy anything.", "ask me before you deploy anything"),

@@ -152,8 +152,9 @@ class RevisionFinder:
         nearness = self._nearness(new.subject, old.subject)
         is_change = new.value.lower() != old.value.lower()
         is_value_change = is_change and is_same_type(new.value_type, old.value_type)
-        if new.old_value and _mentions(old, new.old_value):
-            is_named = not all(word in NUMBER_WORDS or word.isdigit() for word in _words(new.old_value))
+        if new.old_value and _mentions(old.text, new.old_value):
+            # One word that is no name stands in many sentences: "not the total".
+            is_named = " " in new.old_value or new.old_value[:1].isupper() or _mentions(old.value, new.old_value)
             is_meant = nearness > 0 or (is_value_change and not self._is_apart(new, old))
             is_meant = is_meant or (is_named and new.revises and self._is_about(old, new.old_value, new))
             is_place_taken = is_named and new.value_type == "name" and self._is_place_of(old, new.old_value)
@@ -199,7 +200,9 @@ class RevisionFinder:
         self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
     ) -> float:
         """Return the evidence for a statement that says it revises something."""
-        if self._is_apart(new, old) or (new.old_value and nearness < MIN_NEARNESS and new.value_type == "name"):
+        if self._is_apart(new, old) or (
+            nearness < MIN_NEARNESS and (new.value_type == "name" or new.old_value[:1].isdigit()) and new.old_value
+        ):
             return 0.0
         is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
         if (is_value_change or is_when_change) and not (
@@ -233,7 +236,7 @@ class RevisionFinder:
         """True for what somebody does or may do, where no other item names them: "Only Jean signs cheques"."""
         if old.is_prohibition or old.value_type not in ("", "name", "text"):
             return False
-        return all(item.statement is old or not _mentions(item.statement, name) for item in self.items.values())
+        return all(item.statement is old or not _mentions(item.statement.text, name) for item in self.items.values())
 
     def _is_apart(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True where each is about something of its own, or the new one about a part of what others are about, too."""
@@ -256,7 +259,7 @@ class RevisionFinder:
         olds = [old for old in olds if old.statement.value.lower() != new.value.lower()]
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
-            is_loose = new.value_type[7:] in OWN_WAYS or not new.value_type.startswith("option:")
+            is_loose = new.value_type[7:] in OWN_WAYS or new.value_type.startswith("unit:")
             is_named = not is_loose or _NAMED_FIRST.match(new.text) or _says_of_what(new)
             is_apart = is_named and self._is_apart(new, exact[0].statement)
             return None if is_apart else exact[0]
@@ -375,9 +378,9 @@ def _part_replaced(new: BindingStatement, text: str) -> TypedValue | None:
     return best[0] if len(parts) > 1 and most and len(best) == 1 else None
 
 
-def _mentions(statement: BindingStatement, value: str) -> bool:
-    """True where every word of a value stands in the statement, by its beginning."""
-    words = {NUMBER_WORDS.get(word, word) for word in _words(statement.text)}
+def _mentions(text: str, value: str) -> bool:
+    """True where every word of a value stands in the text, by its beginning."""
+    words = {NUMBER_WORDS.get(word, word) for word in _words(text)}
     sought = [NUMBER_WORDS.get(word, word) for word in _words(value) if len(word) > 1 or word.isdigit()]
     return bool(sought) and all(any(_is_near(word, other) for other in words) for word in sought)
 

@@ -28,7 +28,7 @@ _REASON = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _FORCE = re.compile(
-    r"\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm|secret|confidential|private|surprise)\b|\d|n't\b",
+    r"\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm|secret|confidential|private|surprise|allerg\w+|intoleran\w+|vegan|vegetarian|diabetic|c(?:o?e)liac|at a time)\b|\d|n't\b",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?<=[a-z,'] )[A-Z][\w'-]+|`[^`]+`|[\w-]+[_/.][\w/.-]+|\"[^\"]+\"|[$\u20ac\u00a3]")
