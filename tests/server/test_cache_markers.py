@@ -155,6 +155,13 @@ def test_a_view_of_an_agent_for_anthropic_has_markers_though_its_client_sets_non
     assert (marked_texts(sent) if is_marked else str(sent).count("cache_control")) == (["text", "one", "three"] if is_marked else 0)  # fmt: skip
 
 
+def test_a_tool_that_is_loaded_later_has_no_marker_for_the_api_refuses_it():
+    later = [{"name": "find", "defer_loading": True}, {"type": "mcp_toolset", "default_config": {"defer_loading": True}}]
+    for tools, marked in (([{"name": "read"}, *later], [True, False, False]), (later, [False, False])):
+        body = place_markers({"model": "m", "tools": tools}, [], [], beside=LONG, marker=MARKER)
+        assert ["cache_control" in tool for tool in body["tools"]] == marked
+
+
 def test_markers_that_were_recorded_come_out_wherever_they_stand_and_the_rows_stay_as_they_were():
     result = {"type": "tool_result", "tool_use_id": "t", "content": blocks("in it", marked=(0,))}
     rows = [user("one", marked=(0,)), assistant("two"), {"role": "user", "content": [result]}, user("three")]

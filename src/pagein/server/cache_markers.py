@@ -119,10 +119,18 @@ def _mark_last(body: Json, key: str, marker: Json) -> bool:
     rows = body.get(key)
     if isinstance(rows, str) and rows and key == "system":
         rows = [{"type": "text", "text": rows}]
-    if not isinstance(rows, list) or not rows or not isinstance(rows[-1], dict):
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
-    body[key] = [*rows[:-1], {**rows[-1], MARKER: marker}]
-    return True
+    last = next((at for at in range(len(rows) - 1, -1, -1) if not _is_deferred(rows[at])), None)
+    if last is not None:
+        body[key] = [*rows[:last], {**rows[last], MARKER: marker}, *rows[last + 1 :]]
+    return last is not None
+
+
+def _is_deferred(tool: Json) -> bool:
+    """True for a tool that is loaded when the model looks for it: it is in no prefix, and the API refuses a marker on it."""
+    defaults = tool.get("default_config")
+    return any(config.get("defer_loading") is True for config in objects_in([tool, defaults]))
 
 
 def _stable_ends(rows: Sequence[Any], stable_rows: Sequence[Any]) -> list[tuple[int, int]]:

@@ -80,9 +80,9 @@ class Fold:
         self.removed: set[int] = set()
         """Positions of the steps that an application removed by hand: no search finds them."""
         self.edited: set[int] = set()
+        """Positions of the steps that an application changed by hand."""
         self.rewritten: dict[int, str] = {}
         """The words that an application's list now has in the place of a message, by position."""
-        """Positions of the steps that an application changed by hand."""
         self.pinned: dict[int, str] = {}
         self.marks: dict[int, entries.Importance] = {}
         """By position, the importance of the steps that are marked."""
