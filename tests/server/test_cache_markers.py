@@ -156,7 +156,10 @@ def test_a_view_of_an_agent_for_anthropic_has_markers_though_its_client_sets_non
 
 
 def test_a_tool_that_is_loaded_later_has_no_marker_for_the_api_refuses_it():
-    later = [{"name": "find", "defer_loading": True}, {"type": "mcp_toolset", "default_config": {"defer_loading": True}}]
+    later = [
+        {"name": "find", "defer_loading": True},
+        {"type": "mcp_toolset", "default_config": {"defer_loading": True}},
+    ]
     for tools, marked in (([{"name": "read"}, *later], [True, False, False]), (later, [False, False])):
         body = place_markers({"model": "m", "tools": tools}, [], [], beside=LONG, marker=MARKER)
         assert ["cache_control" in tool for tool in body["tools"]] == marked
