@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 import anthropic
+import httpx2
 import openai
 import pytest
 from google import genai
@@ -116,3 +117,18 @@ def test_the_cache_reads_what_a_marker_ended_and_prices_it():
         for _ in range(2):
             said = gpt.chat.completions.create(model="gpt-x", messages=[{"role": "user", "content": "word " * 3_000}])
         assert said.usage.prompt_tokens_details.cached_tokens > 3_000
+
+
+def test_calls_need_not_fit_the_schema_and_the_answer_behind_them_must():
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"], "additionalProperties": False}  # fmt: skip
+    form = {"type": "json_schema", "json_schema": {"name": "r", "strict": True, "schema": schema}}
+    tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+    with serve_app(ScriptedProvider(ToolLoop(1, end="three"))) as url, httpx2.Client(base_url=url) as client:
+        body = {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Count."}],
+            "tools": tools,
+            "response_format": form,
+        }
+        statuses = [client.post("/v1/chat/completions", json=body).status_code for _ in range(2)]
+    assert statuses == [200, 500]
