@@ -122,32 +122,43 @@ TELEMETRY: Final = ("off", "on, no SDK", "on, exported in batches")
 
 
 def telemetry_rows(samples: int, tick: Tick) -> Iterator[Row]:
-    """A turn without telemetry, with the API alone, and with an SDK that exports to nowhere: the best of fresh processes by turns."""
-    best: dict[str, float] = {}
+    """A turn without telemetry, with the API alone, and with an SDK that exports to nowhere: each beside one without, in fresh processes."""
+    is_installed = peers.is_installed("opentelemetry")
+    spent: dict[str, list[list[float]]] = {}
     for done in range(samples):
         tick("telemetry", done, samples)
-        for mode in TELEMETRY if peers.is_installed("opentelemetry") else TELEMETRY[:1]:
-            best[mode] = min(best.get(mode, 1e9), _fresh(_PEAK.format("play_traced", repr(mode))))
+        for mode in TELEMETRY if is_installed else TELEMETRY[:1]:
+            values = _print_fresh(_PEAK.format("play_traced", repr(mode))).split()
+            spent.setdefault(mode, []).append([*map(float, values)])
     for mode in TELEMETRY:
-        if mode not in best:
+        if mode not in spent:
             yield Row(f"telemetry {mode}", None, "ms", note="not installed: pip install 'pagein[otel]'")
             continue
-        yield Row(f"telemetry {mode}", 1e3 * best[mode], "ms", best[mode] / best[TELEMETRY[0]], TELEMETRY[0], samples)
+        value = statistics.median(on for _, on in spent[mode])
+        ratio = 1.0 if mode == TELEMETRY[0] else statistics.median(on / off for off, on in spent[mode])
+        yield Row(f"telemetry {mode}", 1e3 * value, "ms", ratio, f"{TELEMETRY[0]}, beside it", samples)
 
 
-def play_traced(mode: str, length: int = 100) -> None:
-    """Record a run with a request each turn, and print the processor time of a turn in seconds."""
+def play_traced(mode: str, length: int = 300) -> None:
+    """Record a run without telemetry and in this mode, turn by turn, and print the processor time of the median turns in seconds."""
     if mode == TELEMETRY[2]:
         _export_to_nowhere()
-    with AgentMemory.open(
-        ":memory:", budget=BUDGET, telemetry="off" if mode == TELEMETRY[0] else "on", synchronous="OFF"
-    ) as memory:
-        memory.record_messages(opening(), whole=False)
-        start = time.process_time()
+    spent: tuple[list[float], ...] = ([], [])
+    with ExitStack() as opened:
+        memories = [
+            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, telemetry=telemetry))
+            for telemetry in ("off", "off" if mode == TELEMETRY[0] else "on")
+        ]
+        for memory in memories:
+            memory.record_messages(opening(), whole=False)
         for turn in turns(length):
-            memory.record_messages(turn.messages, whole=False)
-            memory.to_messages()
-        print((time.process_time() - start) / length)  # noqa: T201 - read by the process that started this one
+            pairs = [*zip(memories, spent, strict=True)]
+            for memory, values in pairs if turn.number % 2 else reversed(pairs):
+                start = time.process_time()
+                memory.record_messages(turn.messages, whole=False)
+                memory.to_messages()
+                values.append(time.process_time() - start)
+    print(*map(statistics.median, spent))  # noqa: T201 - read by the process that started this one
 
 
 def _export_to_nowhere() -> None:
@@ -347,6 +358,10 @@ def peak() -> float:
 
 
 def _fresh(code: str) -> float:
+    """Run code in a fresh interpreter and return the number that it prints."""
+    return float(_print_fresh(code))
+
+
+def _print_fresh(code: str) -> str:
     """Run code in a fresh interpreter and return its output."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    return float(done.stdout)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout  # noqa: S603
