@@ -1,5 +1,6 @@
 """A client hands over the model's answers in other words: with its calls as text, without its thinking. The run stays one."""
 
+import json
 from itertools import count
 
 import pytest
@@ -25,6 +26,19 @@ def arguments_alone(message, number):
     return message["tool_calls"][0]["function"]["arguments"].replace('": ', '":')
 
 
+def as_a_model_is_dumped(message, number):
+    said = json.loads(message["tool_calls"][0]["function"]["arguments"])
+    return json.dumps({"page": None, **said}, sort_keys=True, ensure_ascii=False, indent=1)
+
+
+def its_text(message, number):
+    return f"Answer: {json.loads(message['tool_calls'][0]['function']['arguments'])['title']}"
+
+
+def answer_by_a_schema(number):
+    return Answer("", (Call("read", {"title": f'Part {number}, "M\u00f6wen",\nwith a line', "part": number}),))
+
+
 def without_thinking(message, number):
     return message["content"].partition("</think>")[2].strip()
 
@@ -39,6 +53,7 @@ CLIENTS = {
         lambda number: Answer("", (Call("read", {"part": number, "title": f"Part {number}"}),)),
         arguments_alone,
     ),
+    "answer by a schema in other letters": (answer_by_a_schema, as_a_model_is_dumped),
     "no thinking": (
         lambda number: Answer(
             f"<think>\nPart {number} is next.\n</think>\nI read part {number}.\n```\nread {number}\n```"
@@ -89,6 +104,17 @@ def test_its_run_is_one_with_few_branches_and_each_word_as_the_client_has_it(sta
         is_recorded = any(row["content"] in text for text in texts) or row["content"].startswith("Observation")
         assert is_recorded, row
     assert len(texts) == len(set(texts))
+
+
+def test_one_text_of_an_answer_by_a_schema_is_the_answer(stack):
+    numbers = count(1)
+    made = stack(lambda question: answer_by_a_schema(next(numbers)), window=50_000)
+    play = Play(made, its_text)
+    for _ in range(6):
+        play.turn()
+    [run] = runs_of(made)
+    with made.memory(run) as memory:
+        assert len(memory.branches()) == 3
 
 
 def test_an_answer_that_somebody_changed_once_is_a_branch_and_the_next_one_is_recorded_at_once(stack):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
+from pagein._common.json_values import parse_json, strings_in
 from pagein.context.view.view import View
 from pagein.events.entries import Observed
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
@@ -167,8 +168,8 @@ class ServerMemory(HostMemory):
         if not isinstance(recorded, ActionStep):
             return False
         texts = [as_text(step.content or "") for step in (items[0], recorded)]
-        if not items[0].tool_calls:  # an answer by a schema is a call, and often its arguments come back as text
-            texts[1] += "".join(call.arguments for call in recorded.tool_calls)
+        if not items[0].tool_calls and any(_says(texts[0], call.arguments) for call in recorded.tool_calls):
+            return True
         listed, said = ("".join(_THINKING.sub("", text).split()) for text in texts)
         shorter, longer = sorted((listed, said), key=len)
         has_calls = any(_is_in(call.id, texts[0]) for call in recorded.tool_calls)
@@ -271,6 +272,18 @@ def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple
     """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
     listed = yield from as_recorded(items, run, Chain(run.log, run.transcript.unlisted), first)
     return listed.items, listed.marks
+
+
+def _says(text: str, arguments: str) -> bool:
+    """True for a text that says what a call's arguments do: an answer by a schema is a call, and comes back as text.
+
+    Programs write it as JSON in a spelling of their own, with defaults, or have one of its texts alone.
+    """
+    listed, said = parse_json(text), parse_json(arguments)
+    if isinstance(listed, dict) and isinstance(said, dict):
+        return bool(said) and said == {key: listed[key] for key in said if key in listed}
+    words = "".join(text.split())
+    return any(_is_in("".join(value.split()), words) for value in strings_in(said, with_keys=False))
 
 
 def _is_in(words: str, text: str) -> bool:
