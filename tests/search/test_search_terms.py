@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagein.search.tokenizer import MAX_TERM_CHARS, query_terms, surface_forms, terms, without_accents
+from pagein.search.tokenizer import (
+    MAX_TERM_CHARS,
+    TermMatcher,
+    beginnings,
+    query_terms,
+    surface_forms,
+    terms,
+    without_accents,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,8 @@ def test_terms_are_of_one_piece_and_what_is_asked_is_what_is_stored(text):
     stored = list(terms(text))
     assert all(0 < len(term) <= MAX_TERM_CHARS and not term.isspace() and " " not in term for term in stored)
     assert not any(set('"=\0\n\t') & set(term) for term in stored)
-    assert set(query_terms(without_accents(text), 1_000)) <= set(stored)
+    assert set(query_terms(without_accents(text), 1_000)) <= {*stored, *beginnings(text)}
+    assert not any(set('"=\0\n\t ') & set(term) for term in beginnings(text))
 
 
 @pytest.mark.parametrize("unit", ["a", "_", "a_", "aB", "中", "/a", "a.", "1a", "-", " a"])
@@ -101,7 +110,7 @@ def test_accents_of_latin_letters_do_not_matter(stored, query):
 
 
 def test_a_query_has_its_accents_too_for_an_index_that_was_written_with_them():
-    assert query_terms("café", 9) == ("cafe", "café")
+    assert query_terms("the café", 9) == ("cafe", "café")
 
 
 def test_the_word_that_was_found_is_shown_as_it_was_asked():
@@ -120,3 +129,45 @@ def test_a_digit_between_letters_without_spaces_is_looked_for(text, term):
 
 def test_a_digit_of_a_word_is_looked_for_with_the_word_alone():
     assert "2" not in query_terms("日本語のv2を使う", 64)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My cat sleeps on the roof.",
+        "def read(path): return open(path, encoding=utf8)",
+        "2026-11-26 10:00:01 ERROR E12",
+        "",
+    ],
+)
+def test_english_and_code_have_no_beginnings(text):
+    assert beginnings(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "term"),
+    [
+        ("Minun kissani nukkuu", "kiss~"),
+        ("Unsere Häuser stehen am Fluss", "haus~"),
+        ("Моя кошка спит", "кошк~"),
+        ("הסירה והחתול", "סיר~"),
+        ("إلى السوق والقِطّ", "سوق~"),
+        ("मेरी बिल्ली", "बिल~"),
+    ],
+)
+def test_the_words_of_another_language_have_beginnings(text, term):
+    assert term in beginnings(text)
+
+
+def test_a_word_that_was_found_by_its_beginning_is_shown_as_it_was_asked():
+    assert surface_forms("kissat", ["kiss~"]) == {"kiss~": "kissat"}
+
+
+def test_a_line_is_found_by_the_beginning_of_its_words():
+    assert TermMatcher(query_terms("kissat", 9)).terms_in("Missä kissani on?") == {"kis~", "kiss~"}
+
+
+@pytest.mark.parametrize("unit", ["a", "я", "ب", "ab ", "é", "\u064b"])
+def test_beginnings_are_no_longer_than_the_text(unit):
+    text = unit * (200_000 // len(unit))
+    assert sum(map(len, beginnings(text))) <= 4 * len(text)

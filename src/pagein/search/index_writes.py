@@ -14,7 +14,7 @@ from pagein.search import ranking
 from pagein.search.dates import first_date
 from pagein.search.index_store import IndexedSession, IndexWriter, PassageRow, StoredPassage
 from pagein.search.passages import CONTENT_PART, MAX_PASSAGES, Passage, own_calls, passage_id, passages
-from pagein.search.tokenizer import ends_with_question, terms
+from pagein.search.tokenizer import beginnings, ends_with_question, terms
 
 
 def add_entries(writer: IndexWriter, session: str, entries: Iterable[Entry], tools: Collection[str]) -> int:
@@ -58,6 +58,7 @@ def _build_stored_passage(id: int, passage: Passage) -> StoredPassage:
     # Equal for texts of equal terms, so that repetitions are dropped from the hits.
     digest = hashlib.blake2b((joined or text).encode("utf-8", "replace"), digest_size=7).digest()
     where = (id, passage.position, passage.part, passage.role, passage.at)
+    joined = " ".join((joined, *beginnings(text)))
     row = PassageRow(*where, first_date(text, passage.at), int.from_bytes(digest, "big"))
     if passage.role in ("user", "assistant") and ends_with_question(text):
         joined += ranking.QUESTION_END

@@ -1,8 +1,8 @@
 """The tokenizer of the index: stems of words, names whole and in parts, bigrams for scripts without spaces.
 
 Stored texts and queries are analysed alike. Latin letters lose their accents: "Cafe Muller" finds "Café Müller". Pure, and
-linear in the text. Of grammar it has only English stems (Snowball, Porter's second stemmer), which leave most words of
-other languages unchanged.
+linear in the text. English words have stems (Snowball, Porter's second stemmer). Words of other languages have their first
+letters as terms beside them: most languages change the ends of words, so "kissa" finds "kissani".
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _ASCII_NAME = re.compile(_NAME.pattern.replace(_LETTER, "[A-Za-z0-9_]"))
 """The same pattern for ASCII texts, where it takes two thirds of the time."""
 _SLASH = re.compile(r"[/\\:]+")
 _PIECE = re.compile(rf"(?:(?!_){_LETTER})+")
+_WORD = re.compile(rf"(?:(?![\d_]){_LETTER})+")
 _CASE = re.compile(rf"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|(?:(?![\dA-Za-z_]){_LETTER})+")
 _WIDE = re.compile(
     "["
@@ -81,6 +82,67 @@ def terms(text: str) -> Iterator[str]:
     return chain.from_iterable(map(_cached_terms if is_short else _name_terms, names))
 
 
+BEGINNING_LETTERS = (3, 4)
+"""Letters of the beginnings of words. Of 181 questions with inflected words, in 15 languages, among 194 messages, both find
+160 at first place, one of them 145 or 147, the words alone 48."""
+
+_SHARED_WORDS = """
+a all also am an any are as at be but by can do don for had has have he her here him his i if in is it let ll me more most
+my no nor now of off on once or our out over own re s same so some than then to under up us ve was we were will
+"""
+_ENGLISH_WORDS = STOP_WORDS.difference(_SHARED_WORDS.split())
+"""Words that show that a text is English: other languages have the shared ones, too."""
+
+_MIN_ENGLISH_SHARE, _MIN_WORD_SHARE, _MAX_SIGN_SHARE = 0.05, 0.8, 0.03
+_CODE_SIGN = re.compile(r"[=(){}\[\]<>\\|_;$#@]")
+
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
+"""Accents, the vowel signs of Hebrew and Arabic, and what stretches an Arabic word."""
+
+_PREFIXES = re.compile(
+    "^(?:\u05d5?[\u05d1\u05d4\u05db\u05dc\u05de\u05e9]{0,2}(?=[\u05d0-\u05ea]{3})"  # and, in, the, as, to, from, that
+    "|[\u0641\u0648]?(?:[\u0628\u0643]?\u0627\u0644|\u0644\u0644)(?=[\u0621-\u064a]{3}))"  # and, so; in, as; the; to the
+)
+"""What Hebrew and Arabic write in one with the word behind it."""
+
+_SPELLINGS = str.maketrans({"\u03c2": "\u03c3", "\u0649": "\u064a", "\u0629": "\u0647"})
+"""Letters that are spelled otherwise at the end of a word."""
+
+
+def beginnings(text: str) -> tuple[str, ...]:
+    """Return the beginnings of the words of a text that is not English, as terms of their own.
+
+    >>> beginnings("Kissani nukkuu katolla."), beginnings("My cat sleeps on the roof.")
+    (('kis~', 'kiss~', 'nuk~', 'nukk~', 'kat~', 'kato~'), ())
+    """
+    names = _names_in(text)
+    words = [name for name in names if _is_word(name)]
+    english = sum(word.lower() in _ENGLISH_WORDS for word in words)
+    if len(words) < _MIN_WORD_SHARE * len(names) or english > _MIN_ENGLISH_SHARE * len(words):
+        return ()
+    if len(_CODE_SIGN.findall(text)) > _MAX_SIGN_SHARE * len(text):
+        return ()
+    return tuple(chain.from_iterable(map(_beginnings_of_word, words)))
+
+
+def _is_word(name: str) -> bool:
+    """True for letters alone, with the vowel signs that belong to them; longer ones are content."""
+    if len(name) > MAX_TERM_CHARS:
+        return False
+    return name.isalpha() or (not name.isascii() and _WORD.fullmatch(name) is not None)
+
+
+@functools.lru_cache(maxsize=32_768)
+def _beginnings_of_word(word: str) -> tuple[str, ...]:
+    if not _is_word(word) or _WIDE.search(word):
+        return ()
+    letters = word.lower()
+    if not letters.isascii():
+        letters = _MARKS.sub("", unicodedata.normalize("NFD", letters.translate(_LETTERS))).translate(_SPELLINGS)
+        letters = _PREFIXES.sub("", letters)
+    return tuple(f"{letters[:count]}~" for count in BEGINNING_LETTERS if len(letters) >= count)
+
+
 _NO_TERMS: frozenset[str] = frozenset()
 
 
@@ -93,6 +155,7 @@ class TermMatcher:
 
     def __init__(self, terms: Iterable[str]) -> None:
         self._terms = frozenset(terms)
+        self._has_beginnings = any(term.endswith("~") for term in self._terms)
         self._names: dict[str, frozenset[str]] = {}
 
     def terms_in(self, text: str) -> frozenset[str]:
@@ -102,6 +165,8 @@ class TermMatcher:
             matches = names.get(name)
             if matches is None:
                 matches = names[name] = self._terms.intersection(_name_terms(name))
+                if self._has_beginnings:
+                    matches = names[name] = matches | self._terms.intersection(_beginnings_of_word(name))
             if matches:
                 terms |= matches
         return terms
@@ -116,8 +181,9 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
 
     Stop words are left out unless there is nothing else. Of a long query only the beginning and the end are read.
     """
-    distinct = tuple(dict.fromkeys(_terms_of_query(_head_and_tail(text))))
-    names = _names_in(_head_and_tail(text))
+    text = _head_and_tail(text)
+    distinct = tuple(dict.fromkeys(_terms_of_query(text)))
+    names = _names_in(text)
     single = {stem(name.lower()) for name in names if _is_telling_alone(name)}
     single.update(digit for name in names if not name.isascii() for digit in _LONE_DIGIT.findall(name))
     telling = (
@@ -125,7 +191,7 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
     )
     selected = tuple(telling) or distinct
     if len(selected) <= limit:
-        return selected
+        return tuple(dict.fromkeys((*selected, *beginnings(text))))[:limit]
     special = [term for term in selected if not term.isalpha()]
     return tuple(dict.fromkeys((*special[:limit], *selected)))[:limit]
 
@@ -285,9 +351,10 @@ def surface_forms(text: str, terms: Iterable[str]) -> dict[str, str]:
     wanted_terms = dict.fromkeys(terms)
     forms: dict[str, str] = {}
     for name in _names_in(_head_and_tail(text)):
-        for term in _name_terms(name):
+        for term in (*_name_terms(name), *_beginnings_of_word(name)):
             if term in wanted_terms and term not in forms:
-                forms[term] = name.lower() if stem(without_accents(name).lower()) == term else term
+                is_word = term.endswith("~") or stem(without_accents(name).lower()) == term
+                forms[term] = name.lower() if is_word else term
     return {term: forms[term] for term in wanted_terms if term in forms}
 
 

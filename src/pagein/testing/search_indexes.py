@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Conformance suite for search indexes: a subclass of ``SearchIndexTests`` with one fixture.
 
     class TestMySearchIndex(SearchIndexTests):
@@ -60,6 +61,21 @@ HOSTILE_QUERIES = (
     "( [ ] ) \" ' ` * ^ ~ : ; , . ? !",
     "\u202ecrane\u202c",
 )
+
+
+OTHER_FORMS = (
+    ("Meine Katze schläft gern auf dem Dach.", "Katzen"),
+    ("Wir haben gestern den alten Zaun gestrichen.", "Zäune streichen"),
+    ("Moja siostra mieszka w Krakowie.", "siostry"),
+    ("Huomenna menemme kalatorille.", "kalatori"),
+    ("Lütfen faturaları pazartesiden önce öde.", "fatura"),
+    ("A szerződés decemberben lejár.", "szerződések"),
+    ("Договор истекает в декабре.", "договоры"),
+    ("Το σκάφος είναι στην προβλήτα.", "ΣΚΑΦΗ"),
+    ("נלך לשוק הדגים מחר", "השוק"),
+    ("ادفع الفواتير قبل الاثنين", "فواتير"),
+)
+"""Texts in languages that change their words, each with a query that has other forms of them."""
 
 
 class CountingEmbedder:
@@ -199,6 +215,11 @@ class SearchIndexTests:
         assert hit_handles(empty, "실패")[0] == "s1"
         assert hit_handles(empty, "บัญชี")[0] == "s2"
         assert hit_handles(empty, "猫")[0] == "s3"
+
+    def test_words_of_many_languages_are_found_in_other_forms(self, empty: SearchIndex) -> None:
+        empty.catch_up(record_bodies(*(TaskStep(text) for text, _ in OTHER_FORMS)))
+        found = {query: hit_handles(empty, query)[:1] for _, query in OTHER_FORMS}
+        assert found == {query: [f"s{at}"] for at, (_, query) in enumerate(OTHER_FORMS)}
 
     def test_the_answer_stands_before_what_only_shares_a_word(self, empty: SearchIndex) -> None:
         talk = ("Where did you buy the old anchor?", "In Tromsø, of a sailor.", "I see.", "Anchor it, please, old man.")
