@@ -272,6 +272,11 @@ def test_never_mind_takes_back_what_was_said():
     )
 
 
+def test_what_is_no_secret_any_longer_ends_a_rule():
+    said = "The relocation isn't secret any longer, it was announced."
+    assert show(fold("Nobody may know about the relocation.", said)) == [f"s2 {said} (replaces s1)"]
+
+
 def test_a_likely_sentence_stands_behind_what_the_patterns_know():
     ledger = fold("The side gate is for suppliers only.", "Priya signs off the designs.", "Never share passwords.")
     guess = ledger.items[2, 0].statement

@@ -210,6 +210,8 @@ PASTES = (
     "The innkeeper leans in and whispers: never go into the mill after dark.",
     "Spam I got today: Never share your PIN! Always click our link.",
     "WhatsApp from my sister: never bring wine, only juice.",
+    "09:14 - Bea: guys please never use my mug\n09:15 - Cem: ok, only yours from now on",
+    "The style guide of our competitor says to always wrap at 80 columns.",
     "Act 2, scene 1. KING: Never speak of this again!",
     "Interviewer: Do you always work late?\nCandidate: I never work weekends.",
     "Speaker 1: Our policy is that we never refund. Speaker 2: You must refund me by Friday.",
@@ -380,6 +382,18 @@ def test_a_wish_that_stands_may_be_put_as_a_question(text):
 )
 def test_an_indirect_order_is_a_preference(text):
     assert [statement.kind for statement in find_statements(text, "user")] == ["preference"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never decide what my character does.",
+        "For refunds above 150 euros you need a sign-off from Katja; below that, just do it.",
+        "The site goes live when I say so.",
+    ],
+)
+def test_a_rule_may_have_words_of_stories_and_of_texts(text):
+    assert [statement.kind for statement in find_statements(text, "user")] == ["rule"]
 
 
 def test_a_chat_leaves_out_apostrophes():

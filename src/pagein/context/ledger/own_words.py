@@ -56,7 +56,7 @@ _CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}",
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
 
 _STAMPED = re.compile(
-    r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\])"
+    r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]|\d{1,2}:\d\d(?:[ \t]*[ap]m)?(?=[ \t]*[-\u2013\u2014]))"
     r"[ \t]*(?:[-\u2013\u2014][ \t]*)?[^\W\d_][^\n:]{0,40}:[ \t]+\S",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -97,7 +97,7 @@ _CLOSE = re.compile(
 
 _SOURCE_NOUN = (
     r"(?:page|site|website|wiki|wikipedia|article|blog(?: ?post)?|post|tweet|docs?|documentation|document|readme|manual|guide|"
-    r"handbook|e-?mail|mail|letter|message|note|memo|sign|poster|label|leaflet|brochure|book|chapter|paper|report|log|logs|"
+    r"handbook|e-?mail|mail|letter|message|note|memo|sign(?!-)|poster|label|leaflet|brochure|book|chapter|paper|report|log|logs|"
     r"output|error|trace|traceback|stack ?trace|file|transcript|text|paragraph|section|excerpt|passage|snippet|quote|"
     r"contract|lease|policy|terms(?: and conditions)?|ticket|issue|comment|review|listing|ad|advert|job (?:ad|post|description)|"
     r"licen[cs]es?|laws?|agreement|statute|constitution|spec|specification|config|json|csv|table|response|reply|answer|story|poem|song|lyrics|essay|draft|code|script|function|"
@@ -125,7 +125,7 @@ _INTRODUCED = re.compile(
     rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
-    rf" (?:[\w'-]+ )?(?:says?|said|reads(?= )|read(?=:)|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
+    rf" (?:[\w'-]+ |(?:of|from|by) (?:[\w'-]+ ){{1,3}}?)?(?:says?|said|reads(?= )|read(?=:)|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
     rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
     r"|\b(?:signs?|posters?|banners?|labels?|stickers?|plaques?|t-shirts?|mottos?|slogans?|notices?) (?:[\w'-]+ ){0,4}?(?:says?|said|reads?|reading|saying)\b(?: that)?[:\uff1a,]?"
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"

@@ -260,7 +260,8 @@ def _shift(value: TypedValue, by: int) -> TypedValue:
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
-    is_story = _is_story(masked) or bool(english.TELLS_A_PLOT.search(masked))
+    is_plot = english.TELLS_A_PLOT.search(masked) and not english.STARTS_ORDER.match(masked)
+    is_story = _is_story(masked) or bool(is_plot)
     is_past, is_hedged = bool(english.PAST.search(masked)), bool(english.HEDGE.search(masked))
     if not is_story and not is_hedged:
         kind = None if is_past and not english.STARTS_ORDER.match(masked) else _order_kind(masked, values)
