@@ -49,6 +49,7 @@ def serve(folder, upstream, base="", **options):
         ("/api/openai", "/v1/chat/completions", "/api/openai/v1/chat/completions"),
         ("/api/paas/v4", "/v1/chat/completions", "/api/paas/v4/chat/completions"),
         ("/v1beta/openai", "/chat/completions", "/v1beta/openai/chat/completions"),
+        ("/m\u00fcnchen/a%20b", "/v1/chat/completions", "/m%C3%BCnchen/a%20b/v1/chat/completions"),
         ("", "/api/v1/chat/completions", "/api/v1/chat/completions"),
         ("", "/anthropic/v1/messages", "/anthropic/v1/messages"),
         ("", "/openai/responses?api-version=preview", "/openai/responses?api-version=preview"),

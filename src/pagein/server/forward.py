@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -29,8 +28,9 @@ def open_upstream(
     """
     _, base, path = settings.upstream_of(incoming.path)
     query = b"?" + incoming.query if incoming.query else b""
-    target = urlsplit(base).path.encode() + path.encode("latin-1") + query
-    return client.stream(incoming.method, base, headers=headers, content=content, extensions={"target": target})
+    address = httpx2.URL(base)
+    target = address.raw_path.rstrip(b"/") + path.encode("latin-1") + query
+    return client.stream(incoming.method, address, headers=headers, content=content, extensions={"target": target})
 
 
 def describe_failure(settings: ServerSettings, path: str, error: httpx2.HTTPError) -> tuple[int, str]:
