@@ -14,9 +14,11 @@ import pytest
 import zstandard
 
 from pagein.server import Limits, ServerApp, ServerSettings, run
+from pagein.server.http import read_incoming, send_json
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider.agent import file_text
 from tests.server.sdk_agents import TOOL, run_messages
 
 pytestmark = pytest.mark.slow
@@ -67,6 +69,27 @@ def test_an_overflow_as_the_first_event_of_a_stream_is_one(stack, window):
     assert run_messages(made.claude("run"), stream=True)[-1]["content"][0]["text"] == "All done."
     assert len(provider.received) == 8 + 1 + 1
     assert provider.received[7].reading.tokens < provider.received[6].reading.tokens
+
+
+def test_an_overflow_that_a_gateway_answers_with_200_is_one(stack):
+    sizes = []
+
+    async def gateway(scope, receive, send):
+        tokens = len((await read_incoming(scope, receive, 1 << 30)).raw) // 4
+        sizes.append(tokens)
+        text = f"This model's maximum context length is 3000 tokens. However, you requested {tokens} tokens."
+        message = {"role": "assistant", "content": "Hello."}
+        answer = {"error": {"message": text}} if tokens > 3_000 else {"choices": [{"index": 0, "message": message}]}
+        await send_json(send, 200, json.dumps(answer).encode())
+
+    made, texts = stack(hello), [file_text(number, 900) for number in range(20)]
+    history = [{"role": role, "content": text} for text in texts for role in ("user", "assistant")]
+    with serve_app(gateway) as url:
+        made.app.settings.upstreams["default"] = url
+        answer = made.http().post("/v1/chat/completions", json={"model": "gpt-4o", "messages": [*history, *USER]})
+    assert answer.json()["choices"][0]["message"]["content"] == "Hello."
+    assert sizes[0] > 3_000 >= sizes[-1]
+    assert made.count("overflows", "sent again") == len(sizes) - 1
 
 
 def test_an_error_behind_the_first_events_is_relayed_and_nothing_is_recorded(stack):

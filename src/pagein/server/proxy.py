@@ -63,7 +63,7 @@ PRELUDE_SECONDS = 5.0
 
 OPENAI_HOST, ANTHROPIC_HOST = "api.openai.com", "api.anthropic.com"
 
-_OVERFLOW_STATUSES = (400, 413, 422)
+_OVERFLOW_STATUSES = (200, 400, 413, 422)
 _HELD_CODINGS = (b"accept-encoding", b"content-encoding")
 
 
@@ -405,22 +405,22 @@ class _Exchange:
         is_events = response.headers.get("content-type", "").startswith("text/event-stream")
         if response.status_code == 200 and (is_events or self.plan.endpoint.is_stream):
             return await self._relay_stream(response, EventSplitter() if is_events else ArraySplitter())
-        data = await response.aread()
-        if response.status_code == 200:
-            rows, usage, response_id = read_whole_answer(self.plan.protocol.name, http.parse_object(data))
+        data, status = await response.aread(), response.status_code
+        body = http.parse_object(data) if status == 200 else None
+        rows, usage, response_id = read_whole_answer(self.plan.protocol.name, body)
+        if status == 200 and (rows or not (body or {}).get("error")):  # some gateways answer 200 to all
             answer = Answer(rows, Outcome("answered", usage, self.seconds()), response_id)
             await self.proxy.finish(self.plan, answer)
         else:
-            if self.may_retry and response.status_code in _OVERFLOW_STATUSES:
+            if self.may_retry and status in _OVERFLOW_STATUSES:
                 text = data[:8_000].decode("utf-8", "replace")
                 smaller = await self.proxy.plan_smaller(self.plan, text)
                 if smaller is not None:
                     return smaller
-            await self.proxy.finish(
-                self.plan, Answer(None, Outcome(f"HTTP {response.status_code}", None, self.seconds()))
-            )
+            word = "broken" if status == 200 else f"HTTP {status}"
+            await self.proxy.finish(self.plan, Answer(None, Outcome(word, None, self.seconds())))
         self.is_started = True
-        await http.send_answer(self.send, response.status_code, self._pairs(response), data)
+        await http.send_answer(self.send, status, self._pairs(response), data)
         return None
 
     def _pairs(self, response: httpx2.Response) -> http.Pairs:
