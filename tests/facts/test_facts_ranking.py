@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagein import ActionStep, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
+from pagein import ActionStep, AgentMemory, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
 from pagein.facts import Fact, Ranking, Weights, context_of, format_memory_for_injection
 from pagein.search.tfidf import TfIdf, fact_terms
+from pagein.testing.search_indexes import OTHER_FORMS
 
 SEED = {
     "facts": [
@@ -210,3 +211,11 @@ def test_the_context_is_the_last_three_turns_of_user_words_and_answers():
     ]  # fmt: skip
     assert context_of(steps).splitlines() == ["one", "answer one", "two", "answer two", "three"]
     assert context_of([]) == ""
+
+
+def test_facts_in_other_languages_are_found_by_other_forms_of_their_words():
+    with AgentMemory.open(":memory:", user="ana") as memory:
+        for text, _ in OTHER_FORMS:
+            memory.facts.add(text)
+        first = {query: memory.facts.search(query)[0].fact.content for _, query in OTHER_FORMS}
+    assert first == {query: text for text, query in OTHER_FORMS}

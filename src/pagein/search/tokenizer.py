@@ -90,7 +90,13 @@ _SHARED_WORDS = """
 a all also am an any are as at be but by can do don for had has have he her here him his i if in is it let ll me more most
 my no nor now of off on once or our out over own re s same so some than then to under up us ve was we were will
 """
-_ENGLISH_WORDS = STOP_WORDS.difference(_SHARED_WORDS.split())
+_FREQUENT_WORDS = """
+always amazing awesome day even excited family feel felt friends going good got great happy help hey know like likes lives
+look looking love made make many much need needs never new people please prefers really right said says see since something
+sounds sure take tell thank thanks things think time today together tomorrow told user users wants way week well work works
+yeah year yesterday
+"""
+_ENGLISH_WORDS = STOP_WORDS.difference(_SHARED_WORDS.split()).union(_FREQUENT_WORDS.split())
 """Words that show that a text is English: other languages have the shared ones, too."""
 
 _MIN_ENGLISH_SHARE, _MIN_WORD_SHARE, _MAX_SIGN_SHARE = 0.05, 0.8, 0.03
