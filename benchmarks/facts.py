@@ -21,7 +21,7 @@ from pagein.facts.block import build_block
 from pagein.facts.fact import MAX_CONTENT_CHARS, Fact, fact_id
 from pagein.facts.injection import format_memory_for_injection
 from pagein.facts.ranking import Ranking, Weights
-from pagein.search.tfidf import TfIdf, fact_terms
+from pagein.search.tfidf import TfIdf, ranked_terms
 from pagein.tokens import TokenCounter
 
 BUDGETS = (300, 500, 1_000, 2_000)
@@ -225,7 +225,7 @@ def refit_ranking(facts: Sequence[Fact], weights: Weights) -> Callable[[str], li
 
 def _apart(one: Asked, most: int = 20) -> float:
     """The largest difference between our cosines and those of a TfidfVectorizer fitted on the same terms."""
-    fitted = _vectorizer()(analyzer=fact_terms)
+    fitted = _vectorizer()(analyzer=ranked_terms)
     rows = fitted.fit_transform([fact.content for fact in one.facts])
     index = TfIdf()
     for number, each in enumerate(one.facts):

@@ -51,7 +51,7 @@ def fact_terms(text: str) -> list[str]:
     return [term for term in terms(text) if term not in stopped and (len(term) > 1 or not term.isascii())]
 
 
-def _ranked_terms(text: str) -> list[str]:
+def ranked_terms(text: str) -> list[str]:
     """The terms of a text, and the beginnings of its words where it is not English."""
     return [*fact_terms(text), *beginnings(text)]
 
@@ -120,7 +120,7 @@ class TfIdf:
 
     def add(self, number: int, text: str) -> None:
         """Add a text under a free number."""
-        counts = Counter(_ranked_terms(text))
+        counts = Counter(ranked_terms(text))
         self._texts[number] = counts
         missing = number + 1 - len(self._squares)
         if missing > 0:
@@ -222,7 +222,7 @@ class TfIdf:
         lengths = self._lengths if np is None else np.frombuffer(self._lengths)
         scores: Any = [0.0] * size if np is None else np.zeros(size)
         total = 0.0
-        for term in dict.fromkeys(_ranked_terms(query)):
+        for term in dict.fromkeys(ranked_terms(query)):
             once, often = self._once.get(term, ()), self._often.get(term, {})
             frequency = len(once) + len(often)
             if not frequency:
@@ -255,7 +255,7 @@ class TfIdf:
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""
-        counts = Counter(_ranked_terms(query))
+        counts = Counter(ranked_terms(query))
         self._settle()
         most = math.log(1 + len(self._texts)) + 1
         size = len(self._squares)
