@@ -396,6 +396,18 @@ def test_a_rule_may_have_words_of_stories_and_of_texts(text):
     assert [statement.kind for statement in find_statements(text, "user")] == ["rule"]
 
 
+def test_what_each_must_have_is_a_rule_and_what_somebody_must_have_done_is_a_guess():
+    for text in ("Every file must have a license header.", "The summary should have no more than 100 words."):
+        assert [statement.kind for statement in find_statements(text, "user")] in (["rule"], ["limit"])
+    for text in ("She must have a cold.", "The dog must have eaten it.", "We should have a picnic sometime!"):
+        assert find_statements(text, "user") == ()
+
+
+def test_what_others_never_do_and_what_should_never_have_been_done_bind_nobody():
+    for text in ("Our neighbours never take their bins in.", "My colleague thinks we should never have bought it."):
+        assert find_statements(text, "user") == ()
+
+
 def test_a_chat_leaves_out_apostrophes():
     for text in ("dont call me on weekends pls", "im vegan", "u cant share the client file"):
         assert find_statements(text, "user"), text
