@@ -11,7 +11,7 @@ from pagein.search.base import Hit, Query
 from pagein.search.dates import DateWindow, date_windows
 from pagein.search.index_store import IndexReader, PassageRow, Scope
 from pagein.search.passages import handle_of, session_of
-from pagein.search.tokenizer import query_terms, surface_forms
+from pagein.search.tokenizer import BEGINNING, form_finder, query_terms, surface_forms
 
 if TYPE_CHECKING:
     from pagein.search.vectors import VectorScores
@@ -54,7 +54,7 @@ def find_candidates(
     ids -= hidden
     rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
     similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
-    word_scores, sizes, questions = _word_scores(reader, rows, matches)
+    word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words)
     _raise_answers(similarities, questions)
     candidates = [
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
@@ -124,7 +124,7 @@ def _matches_filters(row: PassageRow, query: Query) -> bool:
 
 
 def _word_scores(
-    reader: IndexReader, rows: Mapping[int, PassageRow], matches: ranking.TermMatches
+    reader: IndexReader, rows: Mapping[int, PassageRow], matches: ranking.TermMatches, query_words: Sequence[str]
 ) -> tuple[dict[int, float], dict[int, int], set[int]]:
     """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
     ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)}
@@ -139,6 +139,9 @@ def _word_scores(
         counted = holders & texts.keys() if term in matches.complete else texts.keys()
         padded = f" {term} "
         counts[term] = {id: times for id in counted if (times := texts[id].count(padded))}
+        if term.endswith(BEGINNING):
+            has_form = form_finder(term, query_words)
+            counts[term] = {id: times for id, times in counts[term].items() if has_form(texts[id])}
     questions = {id for id, _, terms in stored if terms.endswith(ranking.QUESTION_END)}
     return ranking.bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
 

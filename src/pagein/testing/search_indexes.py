@@ -221,6 +221,10 @@ class SearchIndexTests:
         found = {query: hit_handles(empty, query)[:1] for _, query in OTHER_FORMS}
         assert found == {query: [f"s{at}"] for at, (_, query) in enumerate(OTHER_FORMS)}
 
+    def test_words_that_only_begin_alike_are_no_forms_of_one(self, empty: SearchIndex) -> None:
+        empty.catch_up(record_bodies(TaskStep("Fixed parser bug"), TaskStep("Please restart worker")))
+        assert [hit_handles(empty, query) for query in ("partial refund", "Restaurant reservation")] == [[], []]
+
     def test_the_answer_stands_before_what_only_shares_a_word(self, empty: SearchIndex) -> None:
         talk = ("Where did you buy the old anchor?", "In Tromsø, of a sailor.", "I see.", "Anchor it, please, old man.")
         empty.catch_up(record_bodies(*(TaskStep(text) for text in talk), *(TaskStep(f"day {n}") for n in range(9))))
