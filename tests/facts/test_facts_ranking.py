@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pagein import ActionStep, AgentMemory, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
 from pagein.facts import Fact, Ranking, Weights, context_of, format_memory_for_injection
-from pagein.search.tfidf import TfIdf, fact_terms
+from pagein.search.tfidf import TfIdf, ranked_terms
 from pagein.testing.search_indexes import OTHER_FORMS
 
 SEED = {
@@ -148,10 +148,10 @@ def test_after_any_changes_the_cosines_are_those_of_a_refit(moves, query):
             texts[number] = text
         index.similarities("docker")  # settles in between
     ours = index.similarities(query)
-    if not any(map(fact_terms, texts.values())):
+    if not any(map(ranked_terms, texts.values())):
         assert ours == {}
         return
-    fitted = vectorizer(analyzer=fact_terms)
+    fitted = vectorizer(analyzer=ranked_terms)
     rows = fitted.fit_transform(list(texts.values()))
     theirs = (rows @ fitted.transform([query]).T).toarray().ravel()
     for number, cosine in zip(texts, theirs, strict=True):
