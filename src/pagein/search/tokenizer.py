@@ -129,12 +129,12 @@ def beginnings(text: str) -> tuple[str, ...]:
     >>> beginnings("Kissani nukkuu katolla."), beginnings("My cat sleeps on the roof.")
     (('kis~', 'kiss~', 'nuk~', 'nukk~', 'kat~', 'kato~'), ())
     """
+    if len(_CODE_SIGN.findall(text)) > _MAX_SIGN_SHARE * len(text):
+        return ()
     names = _names_in(text)
     words = [name for name in names if _is_word(name)]
     english = sum(word.lower() in _ENGLISH_WORDS for word in words)
     if len(words) < _MIN_WORD_SHARE * len(names) or english > _MIN_ENGLISH_SHARE * len(words):
-        return ()
-    if len(_CODE_SIGN.findall(text)) > _MAX_SIGN_SHARE * len(text):
         return ()
     return tuple(chain.from_iterable(map(_beginnings_of_word, words)))
 
