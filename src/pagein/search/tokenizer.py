@@ -169,11 +169,13 @@ def form_finder(beginning: str, query: Iterable[str]) -> Callable[[str], bool]:
     asked = [word for word in query if word.startswith(prefix) and not word.endswith(BEGINNING)]
     stored = re.compile(rf" ({re.escape(prefix)}[^ ]*)(?<!{BEGINNING})(?= )")
 
+    @functools.cache
+    def is_form(word: str) -> bool:
+        return any(count_same(one, word) >= _SAME_WORD_SHARE * min(len(one), len(word)) for one in asked)
+
     def has_form(text: str) -> bool:
         words = stored.findall(text) if asked else ()
-        return not words or any(
-            count_same(one, other) >= _SAME_WORD_SHARE * min(len(one), len(other)) for one in asked for other in words
-        )
+        return not words or any(map(is_form, words))
 
     return has_form
 
