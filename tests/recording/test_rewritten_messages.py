@@ -144,3 +144,17 @@ def test_two_messages_that_change_each_turn_are_one_branch(tmp_path, notes):
             rows += work(turn)
         assert branches_of(memory) == ["main", "branch-1"]
         assert len(memory.steps) == 13
+
+
+def test_a_branch_from_before_a_new_wording_has_the_newest_words(tmp_path):
+    rows = []
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(6):
+            rows = [clock(turn), *rows[1:]]
+            memory.record_messages(rows)
+            rows = [*rows, *work(turn)]
+        edited = [clock(5), *rows[1:3], {"role": "user", "content": "Stop reading, and say what you know."}]
+        assert memory.record_messages(edited).branch == "branch-2"
+        words = [as_text(step.content) for step in memory.steps if isinstance(step, TaskStep)]
+        assert words == [clock(5)["content"], edited[-1]["content"]]
+        assert memory.to_messages()[0]["content"] == clock(5)["content"]

@@ -28,7 +28,7 @@ from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
-from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting
+from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting, read_changes_before
 
 _STEPS: frozenset[type] = frozenset(get_args(steps.Step))
 _STATUSES = get_args(steps.Status)
@@ -202,11 +202,14 @@ def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, 
         yield from catch_up(run)
         raise Conflict(expected, head)
     transcript = run.transcript.for_fork(selection.place or 0)
+    changes = yield from read_changes_before(run, selection.fork_at or 0)
     now = yield from Call(lambda runtime: runtime.clock())
     branch = yield from fork(run, selection.fork_at, None, now)
     yield from switch(run, branch.name, now)
     state = yield from Call(lambda runtime: runtime.state)
     state.transcript = transcript
+    if changes:
+        state.apply_entries((yield from Append(changes, state.fold.head)))
     return state, branch.name
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pagein.context.view.body import find_shown, preview
-from pagein.events.entries import RELISTED, REWRITTEN, Compaction, Replacement, Stub
+from pagein.events.entries import BY_LIST, RELISTED, REWRITTEN, Compaction, Replacement, Stub
 from pagein.events.handles import step_handle
 from pagein.events.protocol import MODEL_PREFIX, USER_PREFIX, fingerprint, handed_items, is_same_item, normal_text
 from pagein.events.steps import ActionStep, TaskStep, Text, as_parts, as_text
@@ -165,6 +165,21 @@ def plan_relisting(
     if not any(isinstance(entry.item, TaskStep) for entry in after.run):
         return None
     return Compaction(tuple(replacements), policy, "the list", view.tokens, after.tokens)
+
+
+def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, ...]]:
+    """Read what lists changed before a position after it was recorded: a branch from there lacks it, and the list has it."""
+    entries = yield from Read(position, run.fold.head)
+    newest: dict[int, tuple[str, Replacement]] = {}
+    for entry in entries:
+        if isinstance(entry.body, Compaction) and entry.body.policy in BY_LIST and entry.position not in run.fold.skip:
+            newest |= {by.first: (entry.body.policy, by) for by in entry.body.replacements if by.first < position}
+    tokens = run.current_view().tokens
+    return tuple(
+        Compaction(replacements, policy, "the list", tokens, tokens)
+        for policy in sorted(BY_LIST)
+        if (replacements := tuple(by for name, by in newest.values() if name == policy))
+    )
 
 
 def is_plain_text(step: TaskStep) -> bool:
