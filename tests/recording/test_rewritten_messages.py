@@ -158,3 +158,15 @@ def test_a_branch_from_before_a_new_wording_has_the_newest_words(tmp_path):
         words = [as_text(step.content) for step in memory.steps if isinstance(step, TaskStep)]
         assert words == [clock(5)["content"], edited[-1]["content"]]
         assert memory.to_messages()[0]["content"] == clock(5)["content"]
+
+
+def test_facts_are_learned_from_the_newest_words_too(tmp_path):
+    rows = []
+    with AgentMemory.open(tmp_path / "run.db", session="run", budget=1_500, user="ana") as memory:
+        for turn, city in enumerate(("Rome", "Rome", "Rome", "Lyon")):
+            rows = [{"role": "user", "content": f"It is {turn} o'clock. I live in {city}."}, *rows[1:]]
+            memory.record_messages(rows)
+            rows = [*rows, *work(turn)]
+        memory.record_messages(rows)
+    with AgentMemory.open(tmp_path / "run.db", session="look", user="ana") as memory:
+        assert "I live in Lyon" in [fact.content for fact in memory.facts.list()]

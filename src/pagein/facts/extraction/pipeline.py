@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein.errors import PageinError
-from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observed, Source
+from pagein.events.entries import REWRITTEN, Compaction, FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import ends_in_call
 from pagein.events.steps import ActionStep, TaskStep, as_text
@@ -268,6 +268,9 @@ def _utterances_in(entry: Entry, session: str, *, tools: bool) -> Iterable[Utter
     handle = step_handle(entry.position)
     if text := statement_text(body):
         yield Utterance("user" if isinstance(body, TaskStep) else "answer", text, Source(session, handle))
+    if isinstance(body, Compaction) and body.policy == REWRITTEN:
+        for by in body.replacements:
+            yield from (Utterance("user", stub.text, Source(session, step_handle(by.first))) for stub in by.stubs)
     if not tools:
         return
     if isinstance(body, ActionStep):
