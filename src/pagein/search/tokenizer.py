@@ -201,9 +201,8 @@ class TermMatcher:
         for name in _names_in(text):
             matches = names.get(name)
             if matches is None:
-                matches = names[name] = self._terms.intersection(_name_terms(name))
-                if self._has_beginnings:
-                    matches = names[name] = matches | self._terms.intersection(_beginnings_of_word(name))
+                forms = (*_name_terms(name), *_beginnings_of_word(name)) if self._has_beginnings else _name_terms(name)
+                matches = names[name] = self._terms.intersection(forms)
             if matches:
                 terms |= matches
         return terms

@@ -411,9 +411,9 @@ class _ListReader:
             return True
         if not shared and not any(mark.startswith(MODEL_PREFIX) for mark in marks[count : count + 1]):
             return False
-        return any(self._is_respelled(place, items[place]) for place in range(count))
+        return any(self._is_recorded_anew(place, items[place]) for place in range(count))
 
-    def _is_respelled(self, place: int, item: Item) -> bool:
+    def _is_recorded_anew(self, place: int, item: Item) -> bool:
         """True for a message that is the recorded one at a place of the chain, in other words."""
         position = self.log.fingerprint_positions[self.chain.numbers[place]]
         known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)

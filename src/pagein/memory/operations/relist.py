@@ -169,6 +169,8 @@ def plan_relisting(
 
 def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, ...]]:
     """Read what lists changed before a position after it was recorded: a branch from there lacks it, and the list has it."""
+    if not any(at < position for at in run.fold.removed | run.fold.edited):
+        return ()
     entries = yield from Read(position, run.fold.head)
     newest: dict[int, tuple[str, Replacement]] = {}
     for entry in entries:
