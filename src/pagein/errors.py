@@ -25,11 +25,17 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
+from typing import Any
 
 
 class PageinError(Exception):
-    """The base of every error this library raises on purpose."""
+    """The base of every error this library raises on purpose. A copy, and one that comes from another process, has all its facts."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception would call the class with the message alone. A pool of processes breaks where that fails, or waits for ever.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class ProtocolError(PageinError):

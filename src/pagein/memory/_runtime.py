@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,7 @@ class MemoryRuntime:
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
+        self._process = os.getpid()
         self._last_entry: Entry | None = None
         self._last_request: RawRequest | None = None
 
@@ -220,8 +222,15 @@ class MemoryRuntime:
 
     # Between turns
 
+    @property
+    def is_forked(self) -> bool:
+        """True in a process that was forked from the one that opened the memory."""
+        return os.getpid() != self._process
+
     def check_open(self) -> None:
-        """Raise LogClosed if the memory was closed."""
+        """Raise LogClosed if the memory was closed, or opened before this process was forked."""
+        if self.is_forked:
+            raise LogClosed("this memory was opened before this process was forked; open it again in here")
         if self.is_closed:
             raise LogClosed("this memory was closed; open it again to go on")
 

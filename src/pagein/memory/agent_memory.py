@@ -76,6 +76,7 @@ class AgentMemory(MemoryBase):
         self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         runtime = self._runtime
+        runtime.check_open()  # a forked process has a copy of the lock that nobody may give back
         with self._turn_lock:
             runtime.check_open()
             turn = run_turn(runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
@@ -431,6 +432,8 @@ class AgentMemory(MemoryBase):
     def close(self) -> None:
         """Release the store; a second call does nothing."""
         runtime = self._runtime
+        if runtime.is_forked:
+            return  # what there is to close is the parent's
         with self._turn_lock:
             if not runtime.is_closed:
                 drive(close_memory(runtime), runtime.perform)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from pagein._common.cancellation import finish_first
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report
 from pagein.events.steps import Step
 from pagein.log.base import Log
-from pagein.memory._effects import AnyEffect, BeginJob, CollectJob, Flow
+from pagein.memory._effects import AnyEffect, BeginJob, Call, CollectJob, Flow
 from pagein.memory._memory_base import MemoryBase
 from pagein.memory._runtime import MemoryRuntime, OpenedRun
 from pagein.memory._state import RunState
 from pagein.memory._turn import close_memory, open_memory, run_turn
+from pagein.memory._turn_lock import AsyncTurnLock, running_loop
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.background.summary_writer import SummaryTask
 from pagein.memory.operations import history
@@ -60,14 +62,15 @@ class AsyncAgentMemory(MemoryBase):
     """AgentMemory for async code: the same methods with the same docstrings, awaited; the store is reached from a thread.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
-    take turns. A call that is cancelled before its turn changes nothing; one that has begun is finished. ``steps`` is
-    awaited too.
+    take turns, those of several event loops too. A call that is cancelled before its turn changes nothing; one that has
+    begun is finished. ``steps`` is awaited too.
     """
 
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
         self._runtime = MemoryRuntime(log, options)
-        self._turn_lock = asyncio.Lock()
+        self._turn_lock = AsyncTurnLock()
         self._is_loaded = False
+        self._cancellation: asyncio.CancelledError | None = None
         model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
         self._summary_task: SummaryTask | None = None
         if model is not None and summarizer is not None:
@@ -79,22 +82,39 @@ class AsyncAgentMemory(MemoryBase):
             # Summaries are written in a task of this loop; any other effect may block.
             result = self._runtime.perform(effect)
             return await result if inspect.isawaitable(result) else result
-        return await asyncio.to_thread(self._runtime.perform, effect)
+        # A future: the end of a loop cancels every task, and the memory is never to know less than the log.
+        perform = functools.partial(contextvars.copy_context().run, self._runtime.perform, effect)
+        work: asyncio.Future[Any] = asyncio.get_running_loop().run_in_executor(None, perform)
+        while not work.done():
+            try:
+                await asyncio.wait({work})
+            except asyncio.CancelledError as cancellation:
+                self._cancellation = cancellation
+        return work.result()
+
+    @contextlib.contextmanager
+    def _cancelled_at_the_end(self) -> Iterator[None]:
+        """Raise at the end of the block the cancellation that came in it."""
+        self._cancellation = None
+        try:
+            yield
+        finally:
+            if self._cancellation is not None:
+                raise self._cancellation
 
     async def _take_turn(
         self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
+        self._runtime.check_open()
         async with self._turn_lock:
             self._runtime.check_open()
-            flow = self._finish_turn(operation.__name__, lambda run: operation(run, *args, **kwargs))
-            return await finish_first(asyncio.ensure_future(flow))  # the memory never knows less than the log
-
-    async def _finish_turn(self, name: str, operation: Callable[[RunState], Flow[T]]) -> T:
-        if not self._is_loaded:
-            self._runtime.facts.loop = asyncio.get_running_loop()
-            await adrive(open_memory(self._runtime), self._perform)
-            self._is_loaded = True
-        return await adrive(run_turn(self._runtime, name, operation), self._perform)
+            self._runtime.facts.loop = running_loop()
+            with self._cancelled_at_the_end():
+                if not self._is_loaded:
+                    await adrive(open_memory(self._runtime), self._perform)
+                    self._is_loaded = True
+                turn = run_turn(self._runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
+                return await adrive(turn, self._perform)
 
     async def _after(
         self, turn: Coroutine[Any, Any, T], work: Callable[[T], R], blocking: Callable[[], object] = lambda: None
@@ -186,13 +206,16 @@ class AsyncAgentMemory(MemoryBase):
 
     async def close(self) -> None:
         runtime = self._runtime
+        if runtime.is_forked:
+            return  # what there is to close is the parent's
         async with self._turn_lock:
-            if self._is_loaded and not runtime.is_closed:
-                await adrive(close_memory(runtime), self._perform)
-            runtime.is_closed = True
-            if self._summary_task is not None:
-                await self._summary_task.close()
-            await asyncio.to_thread(runtime.close)
+            with self._cancelled_at_the_end():
+                if self._is_loaded and not runtime.is_closed:
+                    await adrive(close_memory(runtime), self._perform)
+                runtime.is_closed = True
+                if self._summary_task is not None:
+                    await self._summary_task.close()
+                await self._perform(Call(MemoryRuntime.close))
 
     async def _open(self) -> Self:
         await self._take_turn(do_nothing)

@@ -166,7 +166,7 @@ class FactsRuntime:
             return None
         from pagein.memory.background.fact_extractor import BackgroundModel  # noqa: PLC0415 - loads where a model is asked
 
-        return BackgroundModel(self._model, cancelled, self.loop, self._account)
+        return BackgroundModel(self._model, cancelled, lambda: self.loop, self._account)
 
     def _report(self, error: Exception | None) -> None:
         """Report the error of a reading once a kind; after a reading without one, each kind is reported again."""

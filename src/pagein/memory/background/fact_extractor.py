@@ -126,14 +126,14 @@ class FactExtractor:
 class BackgroundModel:
     """A model for requests beside a run: with retries, and cancelled when ``cancelled`` is set.
 
-    With a ``loop`` the model is awaited there, from another thread. Every error is a ModelError.
+    With a ``loop``, the one of the memory's last turn, the model is awaited there, from another thread. Every error is a ModelError.
     """
 
     def __init__(
         self,
         model: Model | AsyncModel,
         cancelled: threading.Event,
-        loop: asyncio.AbstractEventLoop | None,
+        loop: Callable[[], asyncio.AbstractEventLoop | None],
         account: WriterAccount | None,
     ) -> None:
         retrying = RetryingModel(model, sleep=cancelled.wait, is_cancelled=cancelled.is_set)
@@ -145,8 +145,8 @@ class BackgroundModel:
     def write(self, request: ModelRequest) -> ModelResponse:
         """The response, within the request's timeout. Raises ModelError."""
         try:
-            if self._loop is not None:
-                return self._await(request, self._loop)
+            if (loop := self._loop()) is not None:
+                return self._await(request, loop)
             wait, stop = request.timeout + DEADLINE_GRACE, self._cancelled.is_set
             return call_with_deadline(wait, lambda: self._model.write(request), name=self.name, is_cancelled=stop)
         except PageinError:

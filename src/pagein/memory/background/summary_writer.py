@@ -90,10 +90,14 @@ class SummaryThread:
 
 
 class SummaryTask:
-    """Writes summaries in a task of the running loop. A cancelled job ends before the next one starts."""
+    """Writes summaries in a task of the running loop. A cancelled job ends before the next one starts.
+
+    A job whose loop was closed before it was done is begun again in the loop that asks for it.
+    """
 
     def __init__(self, model: Model | AsyncModel, summarizer: Summarizer, account: WriterAccount | None) -> None:
         self._model, self._summarizer = with_retries(model, account), summarizer
+        self._job: SummaryJob | None = None
         self._task: asyncio.Task[JobOutcome] | None = None
         self._cancelled_task: asyncio.Task[JobOutcome] | None = None
 
@@ -101,38 +105,38 @@ class SummaryTask:
         """Start the job; call it in the loop."""
         import asyncio  # noqa: PLC0415 - there is a loop, or this would not be called
 
+        self._job = job
         self._task = asyncio.create_task(self._write(job, self._cancelled_task), name="pagein writes")
 
     async def collect(self, timeout: float | None) -> JobOutcome | None:  # noqa: ASYNC109 - it waits, and cancels nothing
         """Wait for the outcome at most ``timeout`` seconds (None: as long as it takes); None while at work."""
-        import asyncio  # noqa: PLC0415
-
-        if self._task is None:
+        if self._task is not None and self._job is not None and _is_lost(self._task):
+            self.begin(self._job)
+        task = self._task
+        if task is None:
             return None
         if timeout != 0:
-            await asyncio.wait({self._task}, timeout=timeout)
-        return self._task.result() if self._task.done() else None
+            await _wait_here(task, timeout)
+        if task.cancelled():
+            return JobOutcome()
+        return task.result() if task.done() else None
 
     def cancel(self) -> None:
         """Cancel the job at once; its outcome is dropped. Any thread may call it."""
         task, self._task = self._task, None
-        if task is not None:
+        if task is not None and not task.done() and not task.get_loop().is_closed():
             self._cancelled_task = task
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     async def close(self) -> None:
         """Cancel the job, and wait until it has ended."""
-        import asyncio  # noqa: PLC0415
-
         self.cancel()
-        if self._cancelled_task is not None and not self._cancelled_task.done():
-            await asyncio.wait({self._cancelled_task})
+        await _wait_here(self._cancelled_task)
 
     async def _write(self, job: SummaryJob, before: asyncio.Task[JobOutcome] | None) -> JobOutcome:
         import asyncio  # noqa: PLC0415
 
-        if before is not None and not before.done():
-            await asyncio.wait({before})
+        await _wait_here(before)
         try:
             return await adrive(run_job(job, self._summarizer), self._ask)
         except asyncio.CancelledError:
@@ -144,3 +148,16 @@ class SummaryTask:
 
     async def _ask(self, request: ModelRequest) -> ModelResponse:
         return await acall_model(self._model, request)
+
+
+def _is_lost(task: asyncio.Task[JobOutcome]) -> bool:
+    """True where the task's loop was closed before it had a result."""
+    return task.get_loop().is_closed() and (task.cancelled() or not task.done())
+
+
+async def _wait_here(task: asyncio.Task[JobOutcome] | None, timeout: float | None = None) -> None:  # noqa: ASYNC109 - it cancels nothing
+    """Wait for a task of this loop; one of another is not waited for."""
+    import asyncio  # noqa: PLC0415
+
+    if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
+        await asyncio.wait({task}, timeout=timeout)
