@@ -1,11 +1,17 @@
 """Results that the model has not read yet: a compaction leaves them whole where they fit."""
 
+import re
+
 import pytest
 
 from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.clips import clip_text
 from pagein.events.entries import Compaction
-from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall, as_text
+from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, TaskStep, ToolCall, as_text
 from pagein.memory.agent_memory import AgentMemory
+from pagein.tokens.encodings import Encoding
+
+COUNTER = Encoding("o200k_base")
 
 
 def play_reads(budget, lines):
@@ -30,6 +36,36 @@ def test_a_result_that_was_not_read_yet_stays_whole_at_a_compaction():
 def test_a_result_that_has_no_space_is_abridged():
     _, shown = play_reads(4_000, [15, 15, 400, 15])
     assert shown == [True, True, False, True]
+
+
+@pytest.mark.parametrize("budget", [500, 800])
+def test_in_a_small_budget_what_failed_and_what_holds_leave_unread_results_whole(budget):
+    with AgentMemory.open(":memory:", budget=budget) as memory:
+        memory.record(TaskStep("Mend the parser. Never touch settings.py."))
+        for turn in range(25):
+            if turn % 5 == 0:
+                memory.record(
+                    FinalAnswerStep("Done."),
+                    TaskStep(f"Always use tabs in module {turn}, whatever the linter of it may say."),
+                )
+            failed = "\n".join(f"error: case {case} of step {turn} raised ValueError" for case in range(3))
+            memory.record(ActionStep("I run it.", (ToolCall(f"c{turn}", "run", f'{{"part": {turn}}}'),)))
+            memory.record(Observation(f"c{turn}", f"{failed}\n{'passed ' * (budget // 10)}"))
+            shown = [as_text(message.content or "") for message in memory.view().messages()]
+            assert any(f"{failed}\n{'passed ' * (budget // 10)}" in text for text in shown), turn
+            assert any("Never touch settings.py." in text for text in shown)
+
+
+def test_what_is_clipped_again_has_one_gap():
+    lines = "\n".join(f"line {number} of the file" for number in range(400))
+    once = clip_text(lines, 200, COUNTER, "s3.0")
+    twice = clip_text(once, 60, COUNTER, "s3.0")
+    head, gap, tail = re.split(r"\n(\[.* characters left out: s3\.0 \.\.\.\])\n", twice)
+    assert head
+    assert lines.startswith(head)
+    assert tail
+    assert lines.endswith(tail)
+    assert len(head) + len(tail) + int(re.sub(r"\D", "", gap.split(":")[0])) == len(lines)
 
 
 @pytest.mark.parametrize("calls", [1, 2])

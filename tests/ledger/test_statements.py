@@ -213,6 +213,11 @@ PASTES = (
     "09:14 - Bea: guys please never use my mug\n09:15 - Cem: ok, only yours from now on",
     "The style guide of our competitor says to always wrap at 80 columns.",
     "Act 2, scene 1. KING: Never speak of this again!",
+    "[12:05] Ana: never deploy on Fridays\n[12:06] Ben: ok",
+    "[Ana] never deploy on Fridays.\n[Ben] ok.",
+    "[2026-11-26 12:05:01] ERROR: You must never run as root.",
+    "Ana  12:05 PM\nNever deploy on Fridays.",
+    "<p>Never deploy on Fridays.</p>",
     "Interviewer: Do you always work late?\nCandidate: I never work weekends.",
     "Speaker 1: Our policy is that we never refund. Speaker 2: You must refund me by Friday.",
 )
@@ -230,6 +235,32 @@ def test_the_words_around_a_paste_are_the_users_own():
         "Never pay by card.",
         "Always ask me before you order.",
     ]
+
+
+ORDER = "Fix the login test. Never touch settings.py."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[12:05] {ORDER}",
+        f"[Thu 26 Nov 2026, 12:05] {ORDER}",
+        f"2026-11-26T12:05:00Z {ORDER}",
+        f"[Ana] {ORDER}",
+        f"<ana> {ORDER}",
+        f"[Current time: 12:05]\n{ORDER}",
+        f"<time>12:05</time>\n{ORDER}",
+        f"{ORDER}\n[12:05]",
+        f"{ORDER}\n<time>12:05</time>",
+        f"<task>\n{ORDER}\n</task>\n\n<environment_details>\n# Current Time\n12:05\n</environment_details>",
+        f"<environment_details>\n# Current Time\n12:05\n</environment_details>\n{ORDER}",
+        f"<user_query>{ORDER}</user_query>",
+        f"The failing code is below:\n```\nx = 1\n```\n{ORDER}",
+        f"Conversation info (untrusted metadata):\n```json\n{{}}\n```\n\n{ORDER}",
+    ],
+)
+def test_what_an_application_writes_around_the_words_leaves_them_the_users(text):
+    assert [item.text for item in find_statements(text, "user")] == ["Never touch settings.py."]
 
 
 def test_a_long_paste_is_read_at_its_ends_only():

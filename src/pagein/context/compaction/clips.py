@@ -26,7 +26,7 @@ MAX_CHARS_PER_TOKEN = 130
 FORM_CHARS_PER_TOKEN = 16
 """Characters of a token above which no form of a result has them on average: a longer form is not counted."""
 
-_GAP_LINE = re.compile(r"\n\[\.\.\. ([\d,]{1,20}) characters left out: s[\d.]{1,20} \.\.\.\]\n")
+_GAP_LINE = re.compile(r"\n\[\.\.\. ([\d,]{1,20}) characters left out: (s[\d.]{1,20}) \.\.\.\]\n")
 
 
 def head_of(text: str, tokens: int, counter: TokenCounter) -> str:
@@ -70,8 +70,9 @@ def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str) -> str
     if len(text) <= tokens * MAX_CHARS_PER_TOKEN and counter.text(text) <= tokens:
         return text
     room = max(0, tokens - counter.text(_gap_line(len(text), handle)))
-    start = head_of(text, room // 2, counter)
-    end = tail_of(text[len(start) :], room // 2, counter)
+    gaps = [match for match in _GAP_LINE.finditer(text) if match[2] == handle]  # of an earlier clip
+    start = head_of(text[: gaps[0].start()] if gaps else text, room // 2, counter)
+    end = tail_of(text[gaps[-1].end() if gaps else len(start) :], room // 2, counter)
     clipped = start + _gap_line(_count_left_out(text[len(start) : len(text) - len(end)]), handle) + end
     return clipped if len(clipped) < len(text) else text
 

@@ -36,7 +36,7 @@ NOTICE = "Out of view: "
 """The beginning of a notice."""
 
 FAILED_SHARE = 0.4
-"""The largest share of the ledger's tokens for what failed."""
+"""The largest share of the ledger's tokens for what failed, of no more than the first of ``LEDGER_SHARES``."""
 
 WHY = "it was said and still holds, or it failed"
 """The reason given in a view's report."""
@@ -74,11 +74,17 @@ def ledger_sizes(limit: int) -> tuple[int, ...]:
     return more or large
 
 
+def own_tokens(reserved: tuple[int, ...], limit: int) -> int:
+    """Return the most of these tokens within the share that is the ledger's own: what is more is for what is free."""
+    return max((tokens for tokens in reserved if tokens <= limit * LEDGER_SHARES[0]), default=reserved[-1])
+
+
 def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
     """Return the tokens to leave for the blocks after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
     due = _find_due(view, ledger, lambda position: position not in staying)
-    sizes = (_build_blocks(view, ledger, blocks, due, size) for size in ledger_sizes(view.full_limit))
+    limit = view.full_limit
+    sizes = (_build_blocks(view, ledger, blocks, due, size, limit) for size in ledger_sizes(limit))
     sums = (sum(entry.tokens for entry in entries) for entries in sizes)
     return tuple(dict.fromkeys(tokens for tokens in sums if tokens)) or (0,)
 
@@ -101,7 +107,7 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     sizes = ledger_sizes(view.limit)
     shorter = (size for size in HALVES if size < sizes[-1])
     for size in (*sizes, *shorter, *((0,) if hidden else ())):
-        entries = _say_notice(hidden, _build_blocks(view, ledger, blocks, due, size), view)
+        entries = _say_notice(hidden, _build_blocks(view, ledger, blocks, due, size, view.limit), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
         fits = tokens <= view.limit or not size
@@ -147,12 +153,14 @@ def _find_due(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -
     return Due(_due_statements(view, ledger, is_hidden), ledger.failures.find_hidden(is_hidden))
 
 
-def _build_blocks(view: View, ledger: RunLedger, blocks: Blocks, due: Due, tokens: int) -> tuple[ViewEntry, ...]:
-    """Build the entries of what holds and of what failed in at most ``tokens`` tokens together; none that is empty."""
+def _build_blocks(
+    view: View, ledger: RunLedger, blocks: Blocks, due: Due, tokens: int, limit: int
+) -> tuple[ViewEntry, ...]:
+    """Build the entries of what holds and of what failed in at most ``tokens`` of the limit together; none that is empty."""
     statements, failures = due
     failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
     if failures:
-        room = int(tokens * FAILED_SHARE)
+        room = int(min(tokens, limit * LEDGER_SHARES[0]) * FAILED_SHARE)
         key: BlockKey = tuple(line.key for line in failures), room
         failed = _remember(blocks, key, lambda: _render_failures(view, failures, room))
     if statements:

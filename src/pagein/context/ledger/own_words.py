@@ -39,8 +39,11 @@ _SOURCE_TAGS = (
     "documents?|doc|page|pages|web_?page|e?-?mail|message|mail|logs?|output|stdout|stderr|files?|file_contents?|quote|"
     "blockquote|source|article|transcript|pr_description|issue|search_results?|results?|tool_result|observation|code|pre|"
     "excerpt|paste|data|json|xml|html|body|table|snippet|passage|chat|context|example|examples|thread|ticket|pdf|website|"
-    "retrieved|memory"
+    "retrieved|memory|environment_\\w+|(?:open|attached|recent)_files|git_status|workspace_info|editor_\\w+|metadata|additional_data"
 )
+_OWN_TAGS = r"(?:tasks?|user|user_\w+|query|questions?|request|prompt|instructions?|rules?|requirements?|constraints?|guidelines?|input|feedback|answer|important|goal|objective)"
+_OWN_TAG = re.compile(rf"^[ \t]*</?{_OWN_TAGS}>[ \t]*|[ \t]*</{_OWN_TAGS}>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+"""A tag around the speaker's own words."""
 _SOURCE_OPENS = re.compile(rf"<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>", re.IGNORECASE)
 _FORWARDED = re.compile(
     r"^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
@@ -245,6 +248,21 @@ _ASKS_WHETHER = re.compile(
     re.IGNORECASE,
 )
 """A question whether what was just said is so: the speaker does not say it of their own."""
+_LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|FATAL|CRIT(?:ICAL)?)\b"
+_CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[ \t]*[ap]\.?m\b\.?)?"
+_HOST_MARK = re.compile(
+    rf"\s*(?:\[(?!\[)(?!{_LEVEL})[^\[\]{{}}\"\n]{{1,80}}\](?![(\[:])|<(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>|<[^<>\n/!?=]{{1,60}}>(?![\s\S]{{0,2000}}</)"
+    rf"|\([^()\n]{{0,40}}\b{_CLOCK}[^()\n]{{0,40}}\)|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d\S{{0,16}}(?!\s+(?:is|was|or|and|to|until)\b))"
+    rf"(?![ \t]*(?:\w+ )?{_LEVEL})(?:[ \t]*[-:\u2013\u2014])?(?![ \t]*(?:[^\W\d_][\w .'-]{{0,40}}:[ \t]|<))\s*",
+    re.IGNORECASE,
+)
+"""What an application writes before a message: when or from whom it came. With a time and a name it is a line of a chat."""
+_HOST_END = re.compile(
+    rf"\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z",
+    re.IGNORECASE,
+)
+"""The same behind the words."""
+_TIME = re.compile(r"\d[:.]\d\d")
 _MASK = "\x00"
 
 
@@ -295,6 +313,7 @@ def strip_foreign_text(text: str) -> str:
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
+    text = _strip_host_marks(_OWN_TAG.sub("", text))
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
     for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _DIALOGUE, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
@@ -305,12 +324,26 @@ def strip_foreign_text(text: str) -> str:
         text = text[: letter.start()]
     if (letter := _LETTER.search(text)) is not None and letter[0].strip() != text.strip():
         text = f"{text[: letter.start()]}\n\n{text[letter.end() :]}"
-    paragraphs = re.split(r"\n[ \t]*\n", text)
+    paragraphs = re.split(r"\n(?:[ \t]*\n)+", text)
     reactions = [paragraph for paragraph in paragraphs if _REACTION.fullmatch(paragraph)]
     if reactions and not (len(text) <= LEAD_MAX_CHARS and _ASKS_FOR_THOUGHTS.match(reactions[0])):
         return ""
     own = [block for block in map(_strip_lines, _before_texts(paragraphs)) if block]
     return "\n\n".join(_before_introductions(own))
+
+
+def _strip_host_marks(text: str) -> str:
+    """Remove what the application wrote around the words. Where other lines begin so, too, the text is a log or a chat."""
+    mark = _HOST_MARK.match(text)
+    start = mark.end() if mark else 0
+    behind = (_HOST_MARK.match(line) for line in text[start:].split("\n"))
+    if mark and any(other is not None and _mark_kind(other) == _mark_kind(mark) for other in behind):
+        return text
+    return _HOST_END.sub("", text[start:])
+
+
+def _mark_kind(mark: re.Match[str]) -> tuple[bool, str]:
+    return bool(_TIME.search(mark[0])), mark[0].lstrip()[0]
 
 
 def _before_texts(paragraphs: list[str]) -> Iterator[str]:

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pagein.context.compaction.apply import plan_once, plan_to_fit
-from pagein.context.compaction.base import Plan, Policy
-from pagein.context.ledger.block import reserve_tokens, with_ledger
+from pagein.context.compaction.base import Plan, Policy, shortens_unread
+from pagein.context.ledger.block import own_tokens, reserve_tokens, with_ledger
 from pagein.context.page_in import is_user_turn, question_room
 from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry
@@ -244,6 +244,12 @@ def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | Non
         most = room - ledger[0]
         rooms = (most - turns, most - turns // 2, *(room - tokens for tokens in ledger), room)
         plan, used = plan_in_first(run.policy, view, run.usage.budget, rooms)
+        if plan is None:
+            break
+        share = room - own_tokens(ledger, view.full_limit)
+        if used < share and shortens_unread(view, plan):
+            with suppress(OverBudget):
+                plan, used = plan_to_fit(replace(view, limit=share), run.usage.budget, run.policy), share
         if plan is None:
             break
         whole = plan if whole is None else whole.then(plan)
