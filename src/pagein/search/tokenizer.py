@@ -62,7 +62,7 @@ child|men man|women woman|people person|feet foot|teeth tooth|mice mouse|wives w
 3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10|eleven 11|twelve 12
 """
 
-_IRREGULAR: Mapping[str, str] = {
+IRREGULAR: Mapping[str, str] = {
     form: forms[-1] for row in _IRREGULAR_FORMS.split("|") if (forms := row.split()) for form in forms[:-1]
 }
 """Forms that have no common stem with their word: a question has the infinitive, its answer the past. Numbers as digits."""
@@ -234,7 +234,7 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
 
 def _is_telling_alone(name: str) -> bool:
     """True for a digit, for the word of one, and for a capital that is no word: "chapter 7", "plan B"."""
-    return name.isdigit() or (len(name) == 1 and name.isupper() and name not in "AI") or name.lower() in _IRREGULAR
+    return name.isdigit() or (len(name) == 1 and name.isupper() and name not in "AI") or name.lower() in IRREGULAR
 
 
 _MAX_END_CHARS = 20_000
@@ -346,7 +346,7 @@ def stem(word: str) -> str:
     >>> stem("failures"), stem("e1234"), stem("id"), stem("bought"), stem("three")
     ('failur', 'e1234', 'id', 'buy', '3')
     """
-    word = _IRREGULAR.get(word, word)
+    word = IRREGULAR.get(word, word)
     return _stem_word(word) if 3 < len(word) <= 40 and word.isalpha() and word.isascii() else word[:MAX_TERM_CHARS]
 
 

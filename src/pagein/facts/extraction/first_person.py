@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from pagein.context.ledger import english
 from pagein.context.ledger.values import find_values
+from pagein.search.tokenizer import IRREGULAR
 
 _MONTH_NAME = r"(?-i:January|February|March|April|May|June|July|August|September|October|November|December)"
 _HAS_MONTH = re.compile(_MONTH_NAME + r"|\d[-./]\d")
@@ -21,6 +22,9 @@ _CALENDAR = ("iso", "date", "month")
 """Types of values that are dates in a calendar, not "on Friday"."""
 
 _NEXT_CLAUSE = re.compile(r"[,;\u2014\u2013]|\b(?:but|since|because|as)\b")
+_CLAUSE_START = re.compile(r"[,;:\u2014\u2013] |\b(?:but|since|because|so|though|although) ", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|though|although|however|because|since)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,;:\u2014\u2013]|\b(?:but|since|because|so|though|although|and)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +46,34 @@ class Phrases:
     """The patterns of a language: ``rules`` by category, in order, and others by their ``names``."""
 
     def __init__(self, text: str) -> None:
-        words, groups = dict[str, str](), list[tuple[str, list[str]]]()
+        words, groups = {"past": "|".join(IRREGULAR)}, list[tuple[str, list[str]]]()
         for line in text.splitlines():
             if not line or line.startswith("# "):
                 continue
-            filled = re.sub(r"\{([a-z_]+)\}", lambda name: words[name[1]], line)
             if heading := re.fullmatch(r"\[(\w+)\]", line):
                 groups.append((heading[1], []))
             elif groups[-1][0] == "words":
-                name, _, words[name] = filled.partition(" = ")
+                name, _, value = line.partition(" = ")
+                words[name] = _fill_in(value, words)
             else:
-                groups[-1][1].append(f"(?:{filled})")
-        patterns = [(name, re.compile("|".join(rows), re.IGNORECASE)) for name, rows in groups if rows]
+                groups[-1][1].append(line)
+        patterns = [(name, re.compile(_join_rows(rows, words), re.IGNORECASE)) for name, rows in groups if rows]
         self.rules = [pattern for pattern in patterns if pattern[0] in _CATEGORIES]
         self.names = dict(patterns)
+
+
+def _fill_in(pattern: str, words: dict[str, str]) -> str:
+    return re.sub(r"\{([a-z_]+)\}", lambda name: words[name[1]], pattern)
+
+
+def _join_rows(rows: list[str], words: dict[str, str]) -> str:
+    """One pattern of all rows. Rows that begin with the same part share it: it is tried once at each place, and not for each."""
+    shared: dict[str, list[str]] = {}
+    for row in rows:
+        part = re.match(r"\{(?:clause|be)\}|", row)
+        head = part[0] if part else ""
+        shared.setdefault(head, []).append(f"(?:{row[len(head) :]})")
+    return _fill_in("|".join(f"{head}(?:{'|'.join(tails)})" for head, tails in shared.items()), words)
 
 
 @functools.cache
@@ -73,19 +91,17 @@ def find_personal_statement(sentence: str) -> PersonalStatement | None:
     says = phrases_of("english").names
     text = sentence.replace("\u2019", "'").strip()
     core = says["therefore"].sub("", says["tail_request"].sub("", text)).rstrip(" ,;-")
-    if core.endswith("?") or len(core.split()) < 2 or says["points_back"].match(core) or english.HYPOTHESIS.match(core):
+    if core.endswith("?") or len(core.split()) < 2 or says["pretends"].search(core):
         return None
-    if says["not_this"].match(core) and not says["unsure"].search(core):
+    doubts = says["unsure"].search(core) or english.HYPOTHESIS.match(core)
+    if says["not_this"].match(core) and not doubts:
         return PersonalStatement(core, "correction")
-    if says["unsure"].search(core) or says["others_say"].search(core) or says["given_text"].match(core):
+    if says["given_text"].match(core):
         return None
-    if says["corrects_back"].match(core):
+    if says["corrects_back"].match(core) and not doubts:
         return PersonalStatement(core, "correction")
     for category, pattern in phrases_of("english").rules:
-        match = pattern.search(core)
-        if match is None or _is_intended(core, match.start()):
-            continue
-        if category not in ("behaviour", "preference") or not says["today"].search(core):
+        if any(_lasts(core, match, category) for match in pattern.finditer(core)):
             return PersonalStatement(core, category)
     if _is_dated_event(core):
         return PersonalStatement(core, "context")
@@ -107,6 +123,24 @@ def find_foreign_statement(sentence: str) -> PersonalStatement | None:
     return None
 
 
+def _lasts(core: str, match: re.Match[str], category: str) -> bool:
+    """True where the clause of a match is stated as so, and not as wished, doubted, others' words, or of today."""
+    says = phrases_of("english").names
+    before = [clause.end() for clause in _CLAUSE_START.finditer(core, 0, match.start() + 1)]
+    start = before[-1] if before else 0
+    behind = _CLAUSE_END.search(core, match.end())
+    clause = core[start : behind.start() if behind else len(core)]
+    if says["unsure"].search(clause) or says["others_say"].search(clause) or _is_intended(core, match.start()):
+        return False
+    if says["supposes"].search(core[start : match.end()]):
+        return False
+    if english.HYPOTHESIS.match(core) and not _BUT.search(core, 0, match.start() + 1):
+        return False
+    if not before and " and " not in core[: match.start() + 1] and says["points_back"].match(core):
+        return False
+    return category not in ("behaviour", "preference") or not says["today"].search(core[: start + len(clause)])
+
+
 def _is_intended(core: str, at: int) -> bool:
     """True where what is at ``at`` is a part of what the speaker wants or plans."""
     return bool(phrases_of("english").names["intends"].match(core)) and not _NEXT_CLAUSE.search(core, 0, at + 1)
@@ -115,6 +149,10 @@ def _is_intended(core: str, at: int) -> bool:
 def _is_dated_event(core: str) -> bool:
     """True for something of the speaker's own with a date of the calendar, such as a birthday or an appointment."""
     says = phrases_of("english").names
+    if says["unsure"].search(core) or says["others_say"].search(core):
+        return False
+    if says["points_back"].match(core) or english.HYPOTHESIS.match(core):
+        return False
     date = next(
         (value for value in find_values(core) if value.type in _CALENDAR and _HAS_MONTH.search(value.text)), None
     )

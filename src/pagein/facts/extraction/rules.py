@@ -39,11 +39,11 @@ _CODE = re.compile(
 _WORDS_QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]*\s[^\"\u201c\u201d]*[\"\u201d]")
 _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
-    r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
+    r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies|advice|choice|take|theory|money) is\b"
 )
 """Subjects of "my X is" that last for a moment."""
 
-_PASSING = r"(?:not\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
+_PASSING = r"(?:not\b|probably\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
 """Predicates of "my X is" that last for a moment."""
 
 Rule = tuple[re.Pattern[str], str, float]
@@ -56,7 +56,7 @@ def _rules(*rows: tuple[str, str, float]) -> tuple[Rule, ...]:
 _RULES = _rules(
     (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
     (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
-    (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said|again|gonna|going|have|look on|will i|did i)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+    (r"^(?P<fact>(?:always|never)\s+(?!(?:here|there|in|on|at|a|an|the|my|your|by|with|for|ready|up|been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said|again|gonna|going|have|look on|will i|did i)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
     (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
     (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
     (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were|got) (?:now |just )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
