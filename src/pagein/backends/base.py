@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pagein.errors import ConfigurationError
@@ -32,6 +33,12 @@ class Store(LogStore, Protocol):
         encrypted, may not be written to, or is in memory itself.
         """
         ...
+
+    def verify(self, sessions: Iterable[str]) -> Iterator[tuple[str, Verification]]:
+        """Verify the logs of these sessions, one after the other; what they have in common is checked once."""
+        for session in sessions:
+            with closing(self.log(session)) as log:
+                yield session, log.verify()
 
 
 def stored_log(log: Log) -> StoredLog:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from pagein.backends.base import Store
 from pagein.backends.open import display_name, open_log
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
-from pagein.log.base import StoredLog
+from pagein.log.base import Entry, StoredLog
 
 _STORE = "SQLite file of a memory, or its address: postgresql://..."
 StoreAddress = Annotated[str, Parameter(help=_STORE)]
@@ -27,6 +28,22 @@ def open_stored_log(
     """Open the log of a session. Raises LogError."""
     with closing(open_log(db, session=session, tenant=tenant, readonly=readonly)) as log:
         yield log
+
+
+class BriefLog:
+    """The log of a session that is open only while it is read: a store may have more sessions than files may be open."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store, self._session = store, session
+
+    def head(self) -> int:
+        """The number of entries."""
+        return self._store.head(self._session)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order. Raises LogError."""
+        with closing(self._store.log(self._session)) as log:
+            yield from log.read(start, stop)
 
 
 def list_sessions(db: str, tenant: str = "", *, is_left_out: Callable[[str], bool] = is_reserved) -> tuple[str, ...]:

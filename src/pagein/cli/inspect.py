@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.open import display_name
+from pagein.backends.open import display_name, open_store
 from pagein.cli import _output, _settings, _stores, checkpoint
 from pagein.cli._options import AsJson, ModelName, SessionName
 from pagein.cli._stores import ReadonlyStoreAddress
@@ -267,9 +267,13 @@ def verify(
     names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
     selected = names if session is None else (_stores.choose_session(db, names, session),)
     results = {}
-    for name in selected:
-        with _stores.open_stored_log(db, name, tenant) as record:
-            results[name] = record.verify()
+    with (
+        closing(open_store(db, tenant=tenant, readonly=True)) as store,
+        _output.progress_bar("verify", len(selected)) as advance,
+    ):
+        for name, result in store.verify(selected):
+            results[name] = result
+            advance()
     if json:
         _output.print_json({name: asdict(result) | {"ok": result.ok} for name, result in results.items()})
     else:
@@ -292,10 +296,8 @@ def verify(
 
 
 def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) -> int:
-    entries: dict[str, int] = {}
-    for name in names:
-        with _stores.open_stored_log(db, name, tenant) as record:
-            entries[name] = record.head()
+    with closing(open_store(db, tenant=tenant, readonly=True)) as store:
+        entries = {name: store.head(name) for name in names}
     if json:
         _output.print_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
         return 0

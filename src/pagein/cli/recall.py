@@ -5,25 +5,24 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.base import store_of
+from pagein.backends.open import open_store
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson
 from pagein.cli._settings import ConfigFile, ConfiguredTenant, option_or_setting
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
-from pagein.log.base import Log
 from pagein.memory.config import load
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search import Hit, Query
 from pagein.search.base import ROLES, Role
 from pagein.search.dates import date_windows
 from pagein.search.embedders import embedder_named
-from pagein.search.index import SearchIndex
+from pagein.search.index import ReadLog, SearchIndex
 
 EmbedderName = Annotated[
     str, Parameter(help="Embedder: auto (the local model if it is installed), none, minilm or openai:MODEL.")
@@ -98,23 +97,23 @@ def _open_index(db: str, tenant: str, embedder: str, stack: ExitStack) -> tuple[
     """Open and update the search index of a store, in memory where the store is read-only; also return the sessions."""
     names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
     instance = embedder_named(embedder)
-    logs = {name: stack.enter_context(_stores.open_stored_log(db, name, tenant)) for name in names}
+
+    def open_index(*, readonly: bool) -> SearchIndex:
+        store = stack.enter_context(closing(open_store(db, tenant=tenant, readonly=readonly)))
+        index = stack.enter_context(store.search_index(names[0], embedder=instance, own_tools=OWN_TOOLS))
+        _catch_up(index, {name: _stores.BriefLog(store, name) for name in names})
+        return index
+
     try:
-        writable = stack.enter_context(_stores.open_stored_log(db, names[0], tenant, readonly=False))
-        index = stack.enter_context(
-            store_of(writable).search_index(writable.session, embedder=instance, own_tools=OWN_TOOLS)
-        )
-        _catch_up(index, logs)
+        index = open_index(readonly=False)
     except (LogUnwritable, LogBusy):
-        log = logs[names[0]]
-        index = stack.enter_context(store_of(log).search_index(log.session, embedder=instance, own_tools=OWN_TOOLS))
-        _catch_up(index, logs)
+        index = open_index(readonly=True)
     for problem in index.problems:
         _output.print_error(problem)
     return index, names
 
 
-def _catch_up(index: SearchIndex, logs: Mapping[str, Log]) -> None:
+def _catch_up(index: SearchIndex, logs: Mapping[str, ReadLog]) -> None:
     with _output.progress_bar("index", len(logs)) as advance:
         for name, log in logs.items():
             index.catch_up(log, session=name)
@@ -181,12 +180,13 @@ def _print_hit(hit: Hit, *, several: bool) -> None:
 def rebuild_search_index(db: str, tenant: str, sessions: Sequence[str]) -> int:
     """Rebuild the search index of a store from the logs of these sessions; return the number of entries."""
     with (
-        _stores.open_stored_log(db, sessions[0], tenant, readonly=False) as writable,
-        store_of(writable).search_index(writable.session, own_tools=OWN_TOOLS) as index,
+        closing(open_store(db, tenant=tenant)) as store,
+        store.search_index(sessions[0], own_tools=OWN_TOOLS) as index,
+        _output.progress_bar("index", len(sessions)) as advance,
     ):
         index.rebuild()
         entries = 0
         for name in sessions:
-            with _stores.open_stored_log(db, name, tenant) as record:
-                entries += index.catch_up(record, session=name)
+            entries += index.catch_up(_stores.BriefLog(store, name), session=name)
+            advance()
     return entries

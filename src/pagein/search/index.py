@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Erased
-from pagein.log.base import Entry, Log
+from pagein.log.base import Entry
 from pagein.log.hash_chain import check_name
 from pagein.search import ranking
 from pagein.search.base import Hit, Query
@@ -30,6 +30,18 @@ _BATCH_ENTRIES = 128
 """Entries indexed in one transaction; it bounds how long a writer of the log waits."""
 
 
+class ReadLog(Protocol):
+    """What an index reads of a log."""
+
+    def head(self) -> int:
+        """The number of entries."""
+        ...
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order."""
+        ...
+
+
 class SearchIndex:
     """The index over every step of a tenant's sessions, in a ``store``. Derived: dropped and rebuilt where it is damaged.
 
@@ -43,7 +55,7 @@ class SearchIndex:
         self._store = store
         self._own_tools = frozenset(own_tools)
         self._counts: ranking.TermCounts = {}
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, ReadLog] = {}
 
     @property
     def path(self) -> str:
@@ -61,7 +73,7 @@ class SearchIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def catch_up(self, log: Log, *, session: str | None = None) -> int:
+    def catch_up(self, log: ReadLog, *, session: str | None = None) -> int:
         """Index the entries of the session's log above the watermark; return how many there were.
 
         Each batch and its watermark are one transaction. A log other than the one indexed before, as after a restore, is
@@ -152,7 +164,7 @@ class SearchIndex:
 
     # The methods without the rebuild
 
-    def _catch_up(self, log: Log, session: str) -> int:
+    def _catch_up(self, log: ReadLog, session: str) -> int:
         head = log.head()
         # Read once: another process may index more meanwhile.
         indexed = self._store.run_read(lambda reader: reader.find_session(session))
@@ -254,7 +266,7 @@ class SearchIndex:
         return work()
 
 
-def _is_same_log(log: Log, indexed: IndexedSession, head: int) -> bool:
+def _is_same_log(log: ReadLog, indexed: IndexedSession, head: int) -> bool:
     """True if the indexed entries are the beginning of this log, by the hash of the last one."""
     if indexed.position > head:
         return False

@@ -96,6 +96,15 @@ class StoreTests:
         with closing(open_store()) as store, closing(store.log("web")) as log:
             assert ([entry.body for entry in log.read()], store.sessions()) == ([TaskStep("a")], ("web",))
 
+    def test_logs_are_verified_together_as_one_by_one(self, store: Store) -> None:
+        alone = {}
+        for name in ("web", "api"):
+            with closing(store.log(name)) as log:
+                _append(log, *name)
+                alone[name] = log.verify()
+        assert dict(store.verify(("web", "api"))) == alone
+        assert [result.entries for result in alone.values()] == [3, 3]
+
     def test_requests_are_numbered_read_and_replaced(self, store: Store) -> None:
         table = store.request_table("web")
         assert (table.last(), list(table.rows())) == (0, [])

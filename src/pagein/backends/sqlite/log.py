@@ -157,11 +157,12 @@ class SQLiteLog(RowLogBase):
             audit.add_problem(f"the last entry cannot be read: {error}")
             head = None
         self._verify_rows(audit, head)
-        for fault in self._find_file_problems():
+        checked = self.store.file_problems
+        for fault in self.find_file_problems() if checked is None else checked:
             audit.add_problem(fault)
         return audit.result()
 
-    def _find_file_problems(self) -> list[str]:
+    def find_file_problems(self) -> list[str]:
         """The faults that SQLite itself reports of the file."""
         try:
             with self._using(writing=False) as database:
@@ -322,6 +323,9 @@ class SQLiteRows(SessionRows):
 class SQLiteStore(DatabaseStore[SQLiteLog], Store):
     """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own."""
 
+    file_problems: Sequence[str] | None = None
+    """The faults of the file, while its logs are verified together."""
+
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> None:
         self.path = os.fspath(path)
         super().__init__(**options)
@@ -355,6 +359,14 @@ class SQLiteStore(DatabaseStore[SQLiteLog], Store):
         from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
 
         return SqliteSearchIndex(path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools)
+
+    def verify(self, sessions: Iterable[str]) -> Iterator[tuple[str, Verification]]:
+        """See ``Store``: the file is checked once, which takes as long as it is large."""
+        self.file_problems = self._any_log().find_file_problems()
+        try:
+            yield from super().verify(sessions)
+        finally:
+            self.file_problems = None
 
     def request_table(self, run: str) -> SQLiteRequests:
         return SQLiteRequests(self._using_any, RunKey(self.tenant, run), self.encryption(run), self.synchronous)

@@ -1,0 +1,42 @@
+"""A store with more sessions than one process may open files: every command works, and the file is checked once."""
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.cli import main
+from pagein.events.steps import TaskStep
+
+SESSIONS, FILES = 90, 64
+
+
+@pytest.fixture
+def db(tmp_path):
+    path = tmp_path / "runs.db"
+    for number in range(SESSIONS):
+        with contextlib.closing(SQLiteLog(path, session=f"run {number}", synchronous="OFF")) as log:
+            log.append([TaskStep(f"Paint crane {number}.")], after=0, at=1.0)
+    return path
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit of open files")
+@pytest.mark.parametrize(
+    "words", ["log DB", "verify DB --rebuild-index", "recall DB crane", "retain DB --older-than 1d --yes", "worker DB --once"]
+)  # fmt: skip
+def test_a_command_opens_few_files_at_once(db, words):
+    command = shlex.join([sys.executable, "-m", "pagein", *words.replace("DB", str(db)).split()])
+    done = subprocess.run(["sh", "-c", f"ulimit -n {FILES}; {command}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_file_is_checked_once_for_all_its_sessions(db, monkeypatch, capsys):
+    checks, check = [], SQLiteLog.find_file_problems
+    monkeypatch.setattr(SQLiteLog, "find_file_problems", lambda log: checks.append(log) or check(log))
+    assert main(["verify", str(db)]) == 0
+    assert capsys.readouterr().out.count("1 entry, ok") == SESSIONS
+    assert len(checks) == 1
