@@ -157,8 +157,8 @@ class SQLiteLog(RowLogBase):
             audit.add_problem(f"the last entry cannot be read: {error}")
             head = None
         self._verify_rows(audit, head)
-        checked = self.store.file_problems
-        for fault in self.find_file_problems() if checked is None else checked:
+        problems = self.store.file_problems
+        for fault in self.find_file_problems() if problems is None else problems:
             audit.add_problem(fault)
         return audit.result()
 
