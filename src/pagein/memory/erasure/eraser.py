@@ -35,7 +35,7 @@ from pagein.memory.erasure.sessions import (
     erase_sessions,
     erased_contents,
     fact_logs,
-    opened,
+    openable_logs,
     run_logs,
 )
 from pagein.memory.facts_runtime import FactsRuntime
@@ -83,7 +83,7 @@ class Eraser:
         for session, entries in (plan.revised or {}).items():
             self.search.revise(entries, session)
         # A fact that goes was shown to other runs of its owner, too.
-        shown = tuple(cut_shown(opened(run_logs(self.root.store)), contents, reason)) if contents else ()
+        shown = tuple(cut_shown(openable_logs(run_logs(self.root.store)), contents, reason)) if contents else ()
         self._make(join_cuts(plan.cuts, shown), facts)
         telling = () if plan.repetitions is None else plan.repetitions.telling
         scrubbed = self.root.store.scrub(telling) and not self._says(telling)
@@ -103,7 +103,7 @@ class Eraser:
         cut = cut_facts(session, entries, positions, reason)
         if cut is None:
             return Erasure()
-        cuts = list(cut_shown(opened(run_logs(self.root.store)), erased_contents(entries, cut), reason))
+        cuts = list(cut_shown(openable_logs(run_logs(self.root.store)), erased_contents(entries, cut), reason))
         self._make(cuts, [cut])
         return Erasure(facts=count_facts([cut]), derived=len(cuts), scrubbed=self.root.store.scrub())
 
@@ -134,7 +134,7 @@ class Eraser:
         owners = Owners(self.root.session, tenant=self.root.tenant, **self.facts.owner_names)
         scopes = {owners.log_name(scope): scope for scope in owners.scopes}
         quotes = plan.repetitions or (lambda _: False)
-        for log in opened(fact_logs(self.facts.store)):
+        for log in openable_logs(fact_logs(self.facts.store)):
             entries, scope = tuple(log.read()), scopes.get(log.session)
             positions = facts_from(entries, plan.erased or {}, quotes, is_own=scope in {"session", "task"})
             if scope is not None:

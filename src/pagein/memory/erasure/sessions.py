@@ -57,7 +57,7 @@ def _logs(store: LogStore, names: Iterable[str]) -> Iterator[StoredLog]:
             yield log
 
 
-def opened(logs: Iterable[StoredLog]) -> Iterator[StoredLog]:
+def openable_logs(logs: Iterable[StoredLog]) -> Iterator[StoredLog]:
     """Those of the logs that the store's key opens. A run's facts have its key: nothing of it is in the others."""
     return (log for log in logs if _is_open(log))
 
@@ -118,7 +118,7 @@ def erase_sessions(
     removals = [Removal(name, reason, trace and name in runs) for name in _with_parts(runs, names)]
     cuts = []
     # Without the run's key its facts, too, are among those that do not open.
-    for log in opened(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
+    for log in openable_logs(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
         entries = tuple(log.read())
         positions = facts_from(entries, erased, lambda _: False)
         if all(removal.session != log.session for removal in removals) and (
@@ -234,7 +234,7 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
                 contents += erased_contents(entries, cut)
                 cuts.append(cut)
         if contents:
-            cuts += cut_shown(opened(run_logs(logs)), contents, reason)
+            cuts += cut_shown(openable_logs(run_logs(logs)), contents, reason)
         logs.erase(cuts, at=time.time())
         return Erasure(facts=count_facts(cuts), scrubbed=logs.scrub())
 

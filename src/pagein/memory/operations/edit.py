@@ -68,9 +68,9 @@ def _changed_slots(entry: ViewEntry, place: Handle, new: Step | Observation | st
     elif isinstance(old, ActionStep) and isinstance(new, ActionStep):
         yield from _changed_action(old, new)
     elif isinstance(new, str):
-        yield from _changed(old.content if isinstance(old, Step) else None, new, "content")
+        yield from _stubs_where_changed(old.content if isinstance(old, Step) else None, new, "content")
     elif type(new) is type(old) and isinstance(old, Step):
-        yield from _changed(old.content, new.content, "content")
+        yield from _stubs_where_changed(old.content, new.content, "content")
     else:
         raise ProtocolError(
             f"a {type(old).__name__} stays one: a {type(new).__name__} is recorded as a step of its own"
@@ -82,27 +82,27 @@ def _changed_result(old: object, place: Handle, new: Step | Observation | str) -
         raise ProtocolError(f"a result is edited with an Observation or a text, not a {type(new).__name__}")
     index, content = place.observation or 0, new if isinstance(new, str) else new.content
     if isinstance(old, Observed):
-        yield from _changed(old.observation.content, content, "observation")
+        yield from _stubs_where_changed(old.observation.content, content, "observation")
         return
     results = old.observations if isinstance(old, ActionStep) else ()
     result = results[index] if index < len(results) else None
     if result is None:
         raise ProtocolError(f"call {index} has no result yet: record it first")
-    yield from _changed(result.content, content, "observation", index)
+    yield from _stubs_where_changed(result.content, content, "observation", index)
 
 
 def _changed_action(old: ActionStep, new: ActionStep) -> Iterator[Stub]:
     if [(call.id, call.name) for call in old.tool_calls] != [(call.id, call.name) for call in new.tool_calls]:
         raise ProtocolError("an edit keeps the ids and names of the calls, as their results answer them")
-    yield from _changed(old.content, new.content, "content")
+    yield from _stubs_where_changed(old.content, new.content, "content")
     for index, (call, other) in enumerate(zip(old.tool_calls, new.tool_calls, strict=True)):
-        yield from _changed(call.arguments, other.arguments, "arguments", index)
+        yield from _stubs_where_changed(call.arguments, other.arguments, "arguments", index)
     for index, (result, changed) in enumerate(zip(old.observations, new.observations, strict=False)):
         if changed is not None and result is not None:
-            yield from _changed(result.content, changed.content, "observation", index)
+            yield from _stubs_where_changed(result.content, changed.content, "observation", index)
 
 
-def _changed(old: Content | None, new: Content | None, slot: Slot, index: int = 0) -> Iterator[Stub]:
+def _stubs_where_changed(old: Content | None, new: Content | None, slot: Slot, index: int = 0) -> Iterator[Stub]:
     if old == new or (old is None and not new):
         return
     if any(isinstance(part, Image) for part in as_parts(new)):
