@@ -31,7 +31,7 @@ _BATCH_ENTRIES = 128
 
 
 class ReadLog(Protocol):
-    """What an index reads of a log."""
+    """The part of a log that an index reads."""
 
     def head(self) -> int:
         """The number of entries."""
