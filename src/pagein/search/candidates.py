@@ -54,7 +54,7 @@ def find_candidates(
     ids -= hidden
     rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
     similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
-    word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words)
+    word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words, hidden)
     _raise_answers(similarities, questions)
     candidates = [
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
@@ -124,10 +124,17 @@ def _matches_filters(row: PassageRow, query: Query) -> bool:
 
 
 def _word_scores(
-    reader: IndexReader, rows: Mapping[int, PassageRow], matches: ranking.TermMatches, query_words: Sequence[str]
+    reader: IndexReader,
+    rows: Mapping[int, PassageRow],
+    matches: ranking.TermMatches,
+    query_words: Sequence[str],
+    hidden: frozenset[int],
 ) -> tuple[dict[int, float], dict[int, int], set[int]]:
-    """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
-    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)}
+    """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question.
+
+    A hidden passage counts for none: the question that is asked would raise what was said right before it.
+    """
+    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)} - hidden
     # The postings of a rare term are complete. Those of a common one are not, so it is counted in every text.
     common = matches.present.keys() - matches.complete
     holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))

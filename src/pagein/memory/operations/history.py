@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 SUCCINCT_TEXT_MAX_CHARACTERS = 400
 """Characters of a text that a succinct step keeps."""
 
+_WORD = re.compile(r"\w+")
+
 _WORDS = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 """All that is no end of a line."""
 
@@ -115,7 +117,7 @@ def _positions_that_ask(view: View, query: str) -> Iterator[int]:
     """Yield the position of the newest user message if it is the query itself: it answers nothing."""
     for entry in reversed(view.run):
         if isinstance(entry.item, TaskStep):
-            if as_text(entry.item.content).split() == query.split():
+            if _WORD.findall(as_text(entry.item.content).casefold()) == _WORD.findall(query.casefold()):
                 yield entry.first
             return
 
