@@ -157,7 +157,7 @@ def test_talk_about_secrets_is_none(text):
 
 @pytest.mark.parametrize("frame", OWN)
 def test_what_a_user_writes_to_the_agent_counts(frame):
-    assert RULE in [statement.text for statement in find_statements(frame.format(RULE), "user")]
+    assert any(statement.text.endswith(RULE) for statement in find_statements(frame.format(RULE), "user"))
 
 
 @pytest.mark.parametrize("frame", PASTED)

@@ -11,6 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pagein.context.ledger.instructions import (
+    LEAD_MAX_CHARS,
+    Leads,
+    TextPart,
+    governing_title,
+    parts_of,
+    without_header,
+)
+
 END_MAX_CHARS = 20_000
 """Characters read at each end of a text."""
 
@@ -25,9 +34,6 @@ LONG_TEXT_ENDS = (1_200, 1_000)
 
 PASTED_LINES_SHARE = 0.5
 """Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
-
-LEAD_MAX_CHARS = 120
-"""Characters of a line that presents a text."""
 
 _FENCE = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?\"{3}|'{3}.*?'{3}|^[ \t]*(?:\"{3}|'{3}).*\Z|(?<![^\n:：.!?]\n)^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
@@ -209,6 +215,9 @@ _DATA_LINE = re.compile(
     re.MULTILINE,
 )  # fmt: skip
 _CSV_WORDS = re.compile(r", (?:and|or|but|the|a|i|we|you|my)\b", re.IGNORECASE)
+_SECTION = re.compile(r"^(?=#{1,6} )|^[ \t]*</?[a-z][\w-]{1,40}>[ \t]*$|^-{3,}[ \t]*$", re.IGNORECASE | re.MULTILINE)
+"""Where a section of a text for agents begins: a heading, a tag of its own, a rule."""
+_TITLE = re.compile(r"#{1,6} +([^\n]+)")
 _LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?")
 _OPENER = re.compile(r"^\s*[\"\u201c\u00ab\u201e\u300c]")
 _QUOTES = (
@@ -274,17 +283,30 @@ class OwnSentence:
     masked: str
     before: str = ""
     """The sentence right before it in the same text, or the line that introduces its list."""
+    lead: str = ""
+    """What both begin with where a line governs the list: "Never: ", "When you add a test: "."""
+    is_standing: bool = False
+    """It stands among instructions: what it orders holds each time."""
 
 
 def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[OwnSentence]:
-    """Yield the speaker's own sentences in order; ``is_written_for_agent`` for a system prompt, which may be long."""
-    own = strip_foreign_text(clip_middle(text))
-    if not is_written_for_agent and len(own) > LONG_TEXT_CHARS:
-        own = _ends_of(own)
+    """Yield the speaker's own sentences in order; ``is_written_for_agent`` for a system prompt."""
+    clipped = clip_middle(text)
+    whole = TextPart(without_header(clipped), is_standing=True, is_whole=True)
+    for part in (whole,) if is_written_for_agent else parts_of(clipped):
+        for title, own in _sections(part):
+            yield from _read_lines(own, Leads(title), is_standing=part.is_standing)
+
+
+def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSentence]:
     before = heading = ""
-    for line in _lines(own):
+    for line, below in pairwise((*_lines(own), "")):
+        if title := _TITLE.match(line):
+            leads = Leads(title[1])
+            continue
         bare = _LIST_MARK.sub("", line)
         is_item = bare != line
+        above = leads.enter(line, bare)
         if _OPENER.match(bare) and not any(quote.match(bare.strip()) for quote in _QUOTES):
             continue  # a quotation over several lines
         if _SUPPOSES.match(bare):
@@ -292,8 +314,10 @@ def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[
         for sentence, follows in pairwise((*split_sentences(bare), "")):
             if _ASKS_WHETHER.match(follows):
                 continue
-            masked = _mask_quotes(sentence)
-            yield OwnSentence(sentence, masked, heading if is_item else before)
+            lead = f"{above}: " if above else ""
+            if follows or not (leads.is_opened and _LIST_MARK.match(below)):  # its items say it
+                masked = f"{lead}{_mask_quotes(sentence)}"
+                yield OwnSentence(f"{lead}{sentence}", masked, heading if is_item else before, lead, is_standing)
             before = sentence
         if not is_item:
             heading = before
@@ -344,6 +368,21 @@ def _strip_host_marks(text: str) -> str:
 
 def _mark_kind(mark: re.Match[str]) -> tuple[bool, str]:
     return bool(_TIME.search(mark[0])), mark[0].lstrip()[0]
+
+
+def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
+    """Yield headings of a text, "" without one, with what is the speaker's own under each.
+
+    Where the text is written for an agent, what a line presents ends with its section.
+    """
+    if not part.is_whole:
+        own = strip_foreign_text(part.text)
+        yield "", _ends_of(own) if len(own) > LONG_TEXT_CHARS else own
+        return
+    plain = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", part.text.replace("\r\n", "\n")))
+    for section in _SECTION.split(plain):
+        title = _TITLE.match(section)
+        yield (title[1], strip_foreign_text(section[title.end() :])) if title else ("", strip_foreign_text(section))
 
 
 def _before_texts(paragraphs: list[str]) -> Iterator[str]:
@@ -431,15 +470,28 @@ def _ends_of(text: str) -> str:
 def _strip_lines(paragraph: str) -> str:
     """Return a paragraph without quoted lines and indented code; empty where it looks like data, code or a log."""
     lines = [line for line in paragraph.split("\n") if line.strip()]
-    lines = [line for line in lines if not line.lstrip().startswith(">") and not line.startswith(("    ", "\t"))]
+    lines = [
+        line
+        for line in lines
+        if not line.lstrip().startswith(">") and (not line.startswith(("    ", "\t")) or _LIST_MARK.match(line))
+    ]
     if not lines:
         return ""
     own = [
         line
         for line in lines
-        if not _DATA_LINE.match(line) or _is_prose_list(line) or _OWN_LEAD.fullmatch(line.strip(" :"))
+        if not _DATA_LINE.match(line)
+        or _is_prose_list(line)
+        or _OWN_LEAD.fullmatch(line.strip(" :"))
+        or _is_title(line)
     ]
     return "\n".join(own) if len(own) > len(lines) * (1 - PASTED_LINES_SHARE) else ""
+
+
+def _is_title(line: str) -> bool:
+    """True for a Markdown heading; of one mark, which begins comments, too, only where it governs what is under it."""
+    title = _TITLE.match(line)
+    return title is not None and (line.startswith("##") or bool(governing_title(title[1])))
 
 
 def _is_prose_list(line: str) -> bool:

@@ -133,7 +133,9 @@ class RevisionFinder:
         restated = [old for old in self.items.values() if is_restatement(item.statement, old.statement)]
         if restated:
             return restated
-        scores = [(self._evidence(item.statement, old.statement), old.key) for old in self.items.values()]
+        # What one text says at once stands together, unless it says that it corrects itself.
+        olds = (old for old in self.items.values() if old.position != item.position or _corrects(item.statement))
+        scores = [(self._evidence(item.statement, old.statement), old.key) for old in olds]
         best = max(scores, key=lambda scored: self._rank(item, *scored), default=(0.0, (0, 0)))
         if best[0] > 0:
             return [self.items[key] for score, key in scores if key == best[1] or score >= SAME_EVIDENCE]
@@ -328,6 +330,11 @@ def _resets(new: Amount, old: Amount) -> bool:
     """True for two amounts of one kind whose clauses share a word of their own."""
     shared = new.stems & old.stems
     return new.type == old.type and new.value != old.value and any(part[0] not in "=@" for part in shared)
+
+
+def _corrects(statement: BindingStatement) -> bool:
+    """True for a statement that says that it changes something said before."""
+    return bool(statement.revises or statement.lifts or statement.old_value)
 
 
 def is_restatement(new: BindingStatement, old: BindingStatement) -> bool:

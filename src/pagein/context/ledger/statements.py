@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pagein.context.ledger import english
+from pagein.context.ledger import english, instructions
 from pagein.context.ledger.binding_words import (
     ALLERGY,
     FOREIGN_KINDS,
@@ -28,6 +28,7 @@ from pagein.context.ledger.binding_words import (
     part_numbers,
     revises,
 )
+from pagein.context.ledger.chosen_values import choose_value, find_free_value, shift
 from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
@@ -115,9 +116,19 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
     statements = []
     for sentence in own_sentences(text, is_written_for_agent=speaker == "system"):
         statement = _read_assistant(sentence) if speaker == "assistant" else _read_sentence(sentence)
+        if (
+            statement is not None and sentence.is_standing
+        ):  # such a text says what holds, and changes nothing said before
+            statement = replace(statement, revises=False, lifts=False, old_value="")
         if statement is not None and not holds_secret(sentence.text):
             statements.append(statement)
-    return _without_surplus_guesses(statements[:MAX_STATEMENTS])
+    return _without_surplus_guesses(_without_surplus(statements))
+
+
+def _without_surplus(statements: list[BindingStatement]) -> list[BindingStatement]:
+    """Return the first ``MAX_STATEMENTS``, safety rules before others."""
+    ranked = sorted(range(len(statements)), key=lambda number: (not statements[number].is_safety, number))
+    return [statements[number] for number in sorted(ranked[:MAX_STATEMENTS])]
 
 
 def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[BindingStatement, ...]:
@@ -140,7 +151,33 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
             return _read_foreign(sentence, plain, spoken, language)
         if not has_english(spoken, least=2):
             return None  # all that is not English is quoted
-    return _read_english(sentence, plain)
+    return _read_governed(sentence) if sentence.lead else _read_english(sentence, plain)
+
+
+def _read_governed(sentence: OwnSentence) -> BindingStatement | None:
+    """Read an item with the line that governs it, which says when it holds, or demands or forbids it."""
+    lead, start = sentence.lead, len(sentence.lead)
+    is_standing = sentence.is_standing or instructions.recurs(lead)
+    item = replace(
+        sentence, text=sentence.text[start:], masked=sentence.masked[start:], lead="", is_standing=is_standing
+    )
+    statement = _read_sentence(item)
+    if instructions.forces(lead):
+        values = tuple(find_values(item.masked))
+        kind: StatementKind = "limit" if statement is not None and statement.kind == "limit" else "rule"
+        statement = _statement(item, item.masked, kind, values)
+        statement = replace(
+            statement,
+            is_safety=_does_harm(
+                f"Do not {item.masked}" if instructions.negates(lead) else sentence.masked, is_limit=False
+            ),
+            is_prohibition=statement.is_prohibition or instructions.negates(lead),
+            lifts=False,
+        )
+    if statement is None:
+        return None
+    subject = dict.fromkeys((*statement.subject, *subject_stems(lead, ())))
+    return replace(statement, text=sentence.text, subject=tuple(subject))
 
 
 def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
@@ -155,14 +192,18 @@ def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
         return _read_wish(sentence, masked)
     # An order to do something once holds no more when it is done; until then the user's newest words are in view.
     is_task = english.TASK.match(masked) and not english.LASTS.search(masked)
-    if is_task or (english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked)):
+    if (is_task and not sentence.is_standing) or (
+        english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked)
+    ):
         return None
     core = drop_opening(masked)
     core_values = tuple(find_values(core))  # a capital right behind "Please remember:" makes no name
-    values = tuple(_shift(value, len(masked) - len(core)) for value in core_values)
+    values = tuple(shift(value, len(masked) - len(core)) for value in core_values)
     kind = _kind_of(masked, values)
     if kind is None and core != masked:
         kind = _kind_of(core, core_values)
+    if sentence.is_standing:
+        return _read_standing(sentence, masked, kind, values)
     if kind is not None:
         return _doubt(_statement(sentence, masked, kind, values), _clause_likelihood(masked))
     likelihood = _likelihood(masked, values)
@@ -173,6 +214,18 @@ def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
     does_harm = _does_harm(masked, is_limit=False)
     guess = _statement(sentence, masked, "rule" if does_harm else "value", values)
     return replace(guess, is_safety=does_harm and not guess.lifts, is_weak=not does_harm, likelihood=likelihood)
+
+
+def _read_standing(
+    sentence: OwnSentence, masked: str, kind: StatementKind | None, values: tuple[TypedValue, ...]
+) -> BindingStatement | None:
+    """Read a sentence among instructions: each order is a rule, and what describes binds nobody."""
+    if kind in (None, "value", "correction") and english.ORDERS.match(drop_opening(masked)):
+        kind = "rule"
+    if kind is None and _likelihood(masked, values) >= MIN_LIKELIHOOD and _does_harm(masked, is_limit=False):
+        kind = "rule"
+    is_set = find_option(masked) is not None or any(re.search(r"\d", value.text) for value in values)
+    return None if kind is None or (kind == "value" and not is_set) else _statement(sentence, masked, kind, values)
 
 
 def _read_wish(sentence: OwnSentence, masked: str) -> BindingStatement | None:
@@ -254,10 +307,6 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
     return None if kind is None else _statement(sentence, masked, kind, tuple(find_values(masked)))
 
 
-def _shift(value: TypedValue, by: int) -> TypedValue:
-    return replace(value, start=value.start + by, end=value.end + by)
-
-
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
     is_plot = english.TELLS_A_PLOT.search(masked) and not english.STARTS_ORDER.match(masked)
@@ -274,7 +323,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
         return None
     if _is_value(masked, values, is_past=is_past):
         return "value"
-    return "correction" if is_corrected and (_has_value(masked, values) or _free_value(masked)) else None
+    return "correction" if is_corrected and (_has_value(masked, values) or find_free_value(masked)) else None
 
 
 def _is_story(masked: str) -> bool:
@@ -403,7 +452,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
     kind, is_prohibition = next(matches, (other, False))
     if kind is None:
         return None
-    value = _chosen_value(parted, values)
+    value = choose_value(parted, values)
     if value is not None and value.type == "option:register" and not english.SAYS_DU.search(plain):
         value = None  # "Du darfst ..." is no choice between "du" and "Sie"
     return BindingStatement(
@@ -422,7 +471,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, spoken: str, language: str)
 def _statement(
     sentence: OwnSentence, masked: str, kind: StatementKind, values: tuple[TypedValue, ...]
 ) -> BindingStatement:
-    value = _chosen_value(masked, values) or _free_value(masked)
+    value = choose_value(masked, values) or find_free_value(masked)
     old = _old_value(masked)
     is_prohibition = any(map(english.FORBID.search, (masked, drop_opening(masked))))
     lifts = bool(english.LIFTS.search(masked)) and not (
@@ -506,7 +555,7 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         start = max((end.end() for end in english.CLAUSE_END.finditer(text, 0, value.start)), default=0)
         ending = english.CLAUSE_END.search(text, value.end)
         clause = text[start : ending.start() if ending else len(text)]
-        inner = _shift(value, -start)
+        inner = shift(value, -start)
         is_enough = is_specific(value.type) or english.MOVED.search(clause)
         if is_enough or not english.PRONOUN_CLAUSE.match(clause):
             stems = subject_stems(clause, (inner,)) or (() if is_enough else stems)
@@ -523,50 +572,6 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     elif value is not None and value.type in english.TYPE_CONCEPTS:
         stems = tuple(dict.fromkeys((*stems, english.TYPE_CONCEPTS[value.type])))
     return stems
-
-
-def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | None:
-    """Return the value that the sentence sets: the new one of two, a typed one rather than a name, one after a verb."""
-    start, end = 0, len(masked)
-    if (replaced := english.find_old_and_new(masked)) is not None:
-        start, end = replaced[1]
-    lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
-    inside = [value for value in values if start <= value.start < end]
-    if lift is not None and any(value.end <= lift.start() for value in inside):
-        inside = [value for value in inside if value.end <= lift.start()][-1:]
-    option = find_option(masked[start:end])
-    if option is not None:
-        option = _shift(option, start)
-    ranked = sorted(
-        inside,
-        key=lambda value: (
-            ("day", "number", "name").index(value.type) // 2 + 1 if value.type in ("day", "number", "name") else 0,
-            not english.SETS_VALUE.search(masked[max(0, value.start - 30) : value.start]),
-            not _is_set(masked, value),
-            value.start,
-        ),
-    )
-    best = ranked[0] if ranked else None
-    if option is None or best is None or best.type != "name":
-        return best or option
-    return best if _is_set(masked, best) and not _is_set(masked, option) else option
-
-
-def _is_set(masked: str, value: TypedValue) -> bool:
-    """True for a value behind a word such as "is", "to" or "use"."""
-    return bool(english.BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]))
-
-
-def _free_value(masked: str) -> TypedValue | None:
-    """Return the few words that "the topic is coral reefs" and "topic: coral reefs" set; None without them."""
-    core = drop_opening(masked)
-    deadline = english.DEADLINE.search(core)
-    match = deadline or english.FREE_VALUE.search(core)
-    if match is None or english.PASSING.match(match["value"]):
-        return None
-    kind = "date" if match is deadline or english.DATED.search(match[0]) else "text"
-    dropped = len(masked) - len(core)
-    return TypedValue(match["value"].strip(), kind, *(dropped + end for end in match.span("value")))
 
 
 def _old_value(masked: str) -> str:

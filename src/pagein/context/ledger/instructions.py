@@ -1,0 +1,168 @@
+"""Texts that are written for an agent, such as an AGENTS.md: how they are known, and what governs the items of their lists. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LEAD_MAX_CHARS = 120
+"""Characters of a line that presents a text, or that governs a list."""
+
+HEADING_MAX_CHARS = 60
+"""Characters of a heading that governs the lists under it."""
+
+_HEADER = re.compile(r"\s*---[ \t]*\n(?P<keys>(?:(?!---)[^\n]*\n){1,40}?)---[ \t]*(?:\n|$)")
+"""The header of a Markdown file."""
+
+_FILE_KEYS = re.compile(
+    r"^(?:globs|alwaysApply|applyTo|(?:allowed-)?tools|model|argument-hint|trigger|paths)[ \t]*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DESCRIBED = re.compile(r"^description[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_PUBLISHED = re.compile(r"^(?:title|date|author|tags|layout|slug)[ \t]*:", re.IGNORECASE | re.MULTILINE)
+
+_FRAME = re.compile(
+    r"\s*<(?P<tag>(?:user|custom|project|repository)?[ _-]?(?:instructions|rules|guidelines)|system[_-]reminder)\b[^<>\n]{0,100}>(?P<inside>.*?)</(?P=tag)>",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Tags that a program puts around the instructions at the beginning of a message."""
+
+_KINDS = r"(?:rules|guidelines|conventions|instructions|standards|best practices|constraints|principles)"
+_PRESENTS = r"(?:\b(?:translate|summari[sz]e|explain|review|rate|check|improve|fix|rewrite|proofread|shorten|compare|what|why|how|e-?mails?|mail|letter|page|website|site|article|post|blog|says?|said|wrote|sent|got|received|found|copied|pasted)\b)"
+"""Words of a first line that presents somebody else's text, or asks something about it."""
+
+_TITLE = re.compile(
+    rf"\s*(?![^\n]*{_PRESENTS})(?:[^\n]{{0,80}}(?:\b(?:AGENTS|CLAUDE|GEMINI|SKILL|CONVENTIONS|copilot-instructions)\.md\b|(?<!\w)\.(?:cursor|windsurf|cline)rules\b)[^\n]{{0,80}}"
+    rf"|#{{1,3}} [^\n]{{0,60}}\b{_KINDS}\b[^\n]{{0,60}}|[^\n.!?]{{0,80}}\b{_KINDS}\b[^\n.!?]{{0,60}}:[ \t]*)(?:\n|$)",
+    re.IGNORECASE,
+)
+"""A first line that says that instructions follow."""
+
+_PERSONA = re.compile(
+    r"\s*(?:#[^\n]*\n\s*)?(?:you(?:'re| are) (?:an?|the|now|my)\b|(?:I want you to )?act as\b|your (?:role|job|mission) is\b)",
+    re.IGNORECASE,
+)
+"""A beginning that says who the agent is."""
+
+_FORCES = re.compile(
+    r"\b(?:never|don['\u2019]?ts?|do not|avoid|must(?:n['\u2019]t)?|should(?:n['\u2019]t)?|shall|always|only|forbidden|prohibited|required|mandatory|not allowed|not permitted|cannot|can['\u2019]t|ensure|make sure|be sure)\b|[\u274c\U0001f6ab\u26d4]",
+    re.IGNORECASE,
+)
+"""A line that demands or forbids what its items name."""
+
+_NEGATES = re.compile(
+    r"\b(?:never|don['\u2019]?ts?|do not|not to|avoid|forbidden|prohibited|must not|mustn['\u2019]t|should not|shouldn['\u2019]t|not allowed|not permitted|cannot|can['\u2019]t|banned|anti-?patterns?|off[- ]limits)\b|[\u274c\U0001f6ab\u26d4]",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(r"\bdo['\u2019]?s\b|\bdo (?:and|&|/|or)\b|\bviolat|\bbreak\b", re.IGNORECASE)
+"""A heading over what to do, too: "Do's and don'ts", "Rules that you never violate"."""
+
+_CONDITION = re.compile(
+    r"\W*(?:\d+[.)] )?(?:when(?:ever)?|if|for|before|after|while|during|once|unless|in case|every time|each time|as soon as)\b",
+    re.IGNORECASE,
+)
+_RECURS = re.compile(r"\W*(?:\d+[.)] )?(?:when(?:ever)?|if|before|after|every time|each time)\b", re.IGNORECASE)
+_IS_NEGATIVE = re.compile(
+    r"\W*(?:never|no|not|don['\u2019]?t|do not|avoid|without|must not|forbidden|[\u274c\U0001f6ab\u26d4])",
+    re.IGNORECASE,
+)
+_BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of a text; ``is_standing`` where its orders hold each time, ``is_whole`` where all of it is the speaker's."""
+
+    text: str
+    is_standing: bool
+    is_whole: bool
+
+
+def parts_of(text: str) -> Iterator[TextPart]:
+    r"""Yield what is written for an agent in a user's message, and the rest.
+
+    >>> [(part.text, part.is_standing) for part in parts_of("<rules>\nUse tabs.\n</rules>\nFix the test.")]
+    [('\nUse tabs.\n', True), ('\nFix the test.', False)]
+    """
+    while (frame := _FRAME.match(text)) is not None:
+        yield TextPart(frame["inside"], is_standing=True, is_whole=True)
+        text = text[frame.end() :]
+    header = _HEADER.match(text)
+    if header is not None and _is_instruction_header(header["keys"]):
+        yield TextPart(text[header.end() :], is_standing=True, is_whole=True)
+    elif text.strip():
+        is_standing = _TITLE.match(text) is not None
+        yield TextPart(text, is_standing, is_standing or _PERSONA.match(text) is not None)
+
+
+def without_header(text: str) -> str:
+    """Return a text without the header of a Markdown file."""
+    header = _HEADER.match(text)
+    return text[header.end() :] if header else text
+
+
+def _is_instruction_header(keys: str) -> bool:
+    """True for the header of a file for agents: it says what it applies to, or describes itself and was not published."""
+    return bool(_FILE_KEYS.search(keys) or (_DESCRIBED.search(keys) and not _PUBLISHED.search(keys)))
+
+
+class Leads:
+    """The lines that govern the items below them, outermost first, as the lines of a section are read in order."""
+
+    def __init__(self, title: str = "") -> None:
+        self.is_opened = False
+        """True where the line that was read last governs items."""
+        self._title = governing_title(title)
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, line: str, bare: str) -> str:
+        """Read the next line, ``bare`` without its list mark; return the line that governs it, "" for none."""
+        lead = governing_line(bare)
+        self.is_opened = bool(lead)
+        if bare == line:
+            if (bold := _BOLD.fullmatch(line.strip())) is not None and not lead:
+                self._title = governing_title(bold[1])
+                self.is_opened = bool(self._title)
+            self._open = [(-1, lead)] if lead else []
+            return ""
+        indent = len(line) - len(line.lstrip())
+        self._open = [(depth, lead) for depth, lead in self._open if depth < indent]
+        above = self._open[-1][1] if self._open else "" if _IS_NEGATIVE.match(bare) else self._title
+        if lead:
+            self._open.append((indent, lead))
+        return above
+
+
+def governing_line(line: str) -> str:
+    """Return the end of a line that says when the items below it hold, or demands or forbids them; "" for any other.
+
+    >>> governing_line("Three things. You must **never**:"), governing_line("Three things:")
+    ('You must never', '')
+    """
+    core = " ".join(line.replace("**", "").replace("__", "").split()).rsplit(". ", 1)[-1]
+    if not core.endswith((":", "\uff1a")) or len(core) > LEAD_MAX_CHARS:
+        return ""
+    return core[:-1].rstrip() if _FORCES.search(core) or _CONDITION.match(core) else ""
+
+
+def governing_title(title: str) -> str:
+    """Return a heading that says when what is under it holds, or forbids it; "" for any other."""
+    core = title.strip(" :#*")
+    is_governing = _CONDITION.match(core) or (_NEGATES.search(core) and not _BOTH.search(core))
+    return core if is_governing and len(core) <= HEADING_MAX_CHARS else ""
+
+
+def forces(lead: str) -> bool:
+    """True for a line that demands or forbids what its items name."""
+    return bool(_FORCES.search(lead) or _NEGATES.search(lead))
+
+
+def recurs(lead: str) -> bool:
+    """True for a line that says when its items are due, each time."""
+    return bool(_RECURS.match(lead))
+
+
+def negates(lead: str) -> bool:
+    """True for a line that forbids what its items name."""
+    return bool(_NEGATES.search(lead))
