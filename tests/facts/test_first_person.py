@@ -90,6 +90,11 @@ FOREIGN_NOT = (
 )  # fmt: skip
 
 REPLACED = (
+    ("I live in Rome.", "I'm in Turin these days."), ("I live in Rome.", "We just relocated to Turin."), ("I live in Rome.", "My home is in Turin now."), ("I work at Acme.", "I started a new job at Globex."),
+    ("I work at Acme.", "I quit my job at Acme."), ("I work as a baker.", "I'm a welder now."), ("I'm single.", "I got engaged in May."), ("I'm vegetarian.", "I'm vegan now."), ("I don't eat fish.", "I started eating fish again."),
+    ("My phone number is 555-0101.", "My new number is 555-0199."), ("My e-mail is a@example.org.", "My new email address is b@example.org."), ("My email is a@example.org.", "Use b@example.org instead of a@example.org."),
+    ("Our project is called Falcon.", "We renamed the project to Eagle."), ("Our deadline is on Friday.", "Our deadline is on Monday now."), ("My name is Anna.", "Call me Ana, not Anna."), ("I drive a Honda.", "I drive a Tesla now."),
+    ("My boss is Karen.", "My new boss is Dave."), ("My manager is Karen.", "Karen left, Dave is my manager now."), ("I'm allergic to peanuts.", "I'm not allergic to peanuts after all."),
     ("I use Vim.", "I switched from Vim to Zed last month."), ("I live in Leeds.", "I moved from Leeds to York in May."), ("My doctor is Dr. Pham.", "My doctor is Dr. Osei now."),
     ("I'm vegetarian.", "I'm not vegetarian anymore, I eat fish again."), ("I work four days a week.", "I now work five days a week."), ("I go by Samantha.", "I go by Lee these days."),
     ("I'm allergic to wasp stings.", "I'm allergic to bee stings, not wasp stings as I said."),
@@ -101,6 +106,8 @@ REPLACED = (
 )  # fmt: skip
 
 STANDING = (
+    ("My dog is called Rex.", "My other dog is called Max."), ("My dog is called Rex.", "My new dog is called Max."), ("My phone is a Pixel.", "My new phone number is 555-0100."), ("My sister is Anna.", "Call me Ana, not Anna."),
+    ("I live in Rome.", "My sister moved to Turin."), ("I'm married.", "I'm vegan now."), ("I drive a van.", "I ride a bike now."), ("I work at Acme.", "I left the party, and I like tea now."), ("I live in Rome.", "We moved to Postgres, and now I like it cold."),
     ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I'm a nurse.", "I'm a mother of two now."), ("I have a dog.", "I no longer have a cat."),
     ("My budget is 500 euros.", "My budget for flights is 300 euros now."), ("I live in Paris.", "Forget it, I like tea."), ("I work at Acme.", "My sister works at Globex now."),
 )  # fmt: skip
@@ -155,6 +162,15 @@ def test_what_only_came_after_replaces_nothing(facts_of, old, new):
     assert len(known_after(facts_of(user="ana"), old, new)) == 2
 
 
+def test_what_changed_replaces_what_was_so_in_other_words_among_many(facts_of):
+    """Forty facts with the new one's words had stood before the old one, and it stayed."""
+    facts = facts_of(user="ana")
+    facts.add("I live in Rome")
+    for number in range(80):
+        facts.add(f"Box {number} is what I moved to Turin")
+    assert "I live in Rome" not in known_after(facts, "I moved to Turin.")
+
+
 @pytest.mark.parametrize(
     "back",
     [
@@ -182,3 +198,13 @@ def test_a_correction_replaces_and_the_old_words_stay_in_the_history(facts_of):
 @pytest.mark.parametrize("greeting", ["Hi", "Hello", "Hey there", "Hello all"])
 def test_a_greeting_is_no_part_of_a_fact(greeting):
     assert [candidate.content for candidate in extracted(f"{greeting}, I prefer tea.")] == ["I prefer tea"]
+
+
+def test_what_changed_replaces_what_was_so_in_one_reading(facts_of):
+    """A worker reads many turns at once: what was said first in them had stood beside what replaced it."""
+    facts, log = facts_of(user="ana"), InMemoryLog()
+    for text in ("I live in Rome. I like tea.", "I moved to Turin.", "I'm single.", "Forget that I like tea. I got married in May."):
+        log.append((TaskStep(text),), after=log.head(), at=0.0)
+    assert len(facts.extract_due(log.read, log.head())) == 5
+    assert [fact.content for fact in facts.list()] == ["I moved to Turin", "I got married in May"]
+    assert facts.extracted_until() == log.head()

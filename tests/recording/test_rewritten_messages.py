@@ -170,3 +170,25 @@ def test_facts_are_learned_from_the_newest_words_too(tmp_path):
         memory.record_messages(rows)
     with AgentMemory.open(tmp_path / "run.db", session="look", user="ana") as memory:
         assert "I live in Lyon" in [fact.content for fact in memory.facts.list()]
+
+
+def test_a_new_wording_replaces_what_the_old_one_said_and_brings_nothing_back(tmp_path):
+    """A client words its first message anew each turn: what the user changed behind it had come back as the newest."""
+    rows = []
+    with AgentMemory.open(tmp_path / "run.db", session="run", budget=1_500, user="ana") as memory:
+
+        def play(turn, city):
+            rows[:1] = [{"role": "user", "content": f"It is {turn} o'clock. I live in {city}."}]
+            memory.record_messages(rows)
+            rows.extend(work(turn))
+            return [fact.content for fact in memory.facts.list()]
+
+        assert play(0, "Rome") == play(1, "Rome") == ["I live in Rome"]
+        assert play(2, "Lyon") == ["I live in Lyon"]
+        assert play(3, "Rome") == ["I live in Rome"]
+        changes = len(memory.facts.audit())
+        rows.append({"role": "user", "content": "I moved to Oslo."})
+        memory.record_messages(rows)
+        rows.append({"role": "assistant", "content": "Nice."})
+        assert play(4, "Rome") == play(5, "Rome") == ["I moved to Oslo"]
+        assert len(memory.facts.audit()) == changes + 2, "said anew is said once"

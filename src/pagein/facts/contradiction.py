@@ -8,7 +8,7 @@ with a negation; residence and work; and reversed preferences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pagein.events.identifiers import identifiers
 from pagein.facts.fact import content_key
@@ -29,7 +29,7 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only|these days|nowadays|instead|from now on)\b",
+    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only|these days|nowadays|instead|from now on|after all|start(?:ed)?|loves?|enjoys?|adores?)\b",
     re.IGNORECASE,
 )
 _WHOSE = r"^(?:the|my|our|their|his|her|user['\u2019]?s|the user['\u2019]?s)?\s*"
@@ -40,37 +40,72 @@ _IS = re.compile(
     re.IGNORECASE,
 )
 _KEY = re.compile(_WHOSE + r"(?P<what>[\w .-]{2,60}?)\s*[:=]\s*(?P<value>[^;!?]{1,200})$", re.IGNORECASE)
+_RENAMED = re.compile(
+    r"^(?:i|we)(?:['\u2019]ve| have)? (?:just |now )?(?:renamed|moved|changed|switched|postponed|rescheduled) (?:the|our|my) (?P<what>[\w' -]{2,60}?) (?:from [^.;!?]{1,40} )?to (?P<value>[^.;!?]{1,80})",
+    re.IGNORECASE,
+)
+_IS_MY = re.compile(
+    r"^(?P<value>(?-i:[A-Z])[\w'-]+) is (?:now )?(?:my|our) (?P<what>[\w' -]{2,40}?)(?: now)?[.!]?$", re.IGNORECASE
+)
+_NEW = re.compile(
+    r"\b(?:new|current|actual|correct)\s+(?!(?:dog|cat|pet|son|daughter|kid|child|baby|friend|brother|sister|cousin|colleague|student|client|project|book|hobby)\b)",
+    re.IGNORECASE,
+)
+_ANOTHER = re.compile(r"\b(?:other|another|second|third|also|too)\b", re.IGNORECASE)
+_CONTACT = re.compile(
+    r"\b(?:(?P<mail>e-?mail)(?: address)?|(?:phone|cell|mobile|telephone)(?: phone)? number)\b", re.IGNORECASE
+)
 _HOLDS_MANY = frozenset({"there", "it", "this", "that", "he", "she", "they", "we", "i", "user", "one"})
 
 _WHO = (
     r"^(?:(?:i|(?:the )?user)\b(?:['\u2019]m|['\u2019]ve)?)?\s*(?:am |is |have |has |now |just |recently |currently )*"
 )
-_STAYS = re.compile(_WHO + r"(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
-_MOVES = re.compile(
-    _WHO + r"(?:moved|relocated)\s+(?:from\s+[^.,;!?]{2,40}?\s+)?(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})",
+_NAMED = re.compile(
+    r"^(?:my (?:first |full )?name(?: is|['\u2019]s)|(?:please |just )*calls? me|i go by) (?P<value>[^.,;!?]{2,40}?)[.!]?$",
     re.IGNORECASE,
 )
-_WORKS = re.compile(_WHO + r"(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
-_JOINS = re.compile(_WHO + r"joined\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
-_CALLED = re.compile(
-    r"^(?:please |just )*(?:calls? me|i go by) (?P<value>[^.,;!?]{2,40}?)(?: instead| from now on| now| these days)?[.!]?$",
-    re.IGNORECASE,
-)
-_SLOTS = (
-    (_STAYS, _MOVES, "lives living resides based moved relocated"),
-    (_WORKS, _JOINS, "works working employed joined"),
-    (_CALLED, _CALLED, "call go by"),
-    *(
-        (re.compile(stays, re.IGNORECASE), re.compile(moves, re.IGNORECASE), words)
-        for stays, moves, words in (
-            (r"\bich (?:wohne|lebe)\b.*? in (?P<value>.+)", r"\bich bin\b.*? nach (?P<value>.+?) (?:um)?gezogen", "wohne lebe gezogen umgezogen"),
-            (r"\bj['\u2019]habite (?:\u00e0|en|au) (?P<value>.+)", r"\bj['\u2019]ai (?:d\u00e9|em)m\u00e9nag\u00e9 (?:\u00e0|en|au) (?P<value>.+)", "habite d\u00e9m\u00e9nag\u00e9 emm\u00e9nag\u00e9"),
-            (r"\bvivo en (?P<value>.+)", r"\bme (?:he mudado|mud\u00e9) a (?P<value>.+)", "vivo mudado mud\u00e9"),
-            (r"\u6211.*?\u4f4f\u5728(?P<value>.+)", r"\u6211.*?\u642c(?:\u5230|\u53bb)\u4e86?(?P<value>.+)", "\u6211\u4f4f\u5728 \u642c\u5230\u4e86"),
-        )
-    ),
+
+
+def _forms(*forms: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(form.replace("{who}", _WHO), re.IGNORECASE) for form in forms)
+
+
+_SLOTS = tuple(
+    (_forms(*stays), _forms(*comes), _forms(*ends), words)
+    for stays, comes, ends, words in (
+        (
+            (r"{who}(?:we )?(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})",
+             r"^(?:my|our) (?:new )?(?:home|place|flat|apartment|house) is (?:now )?(?:in|at)\s+(?P<value>[^.;!?]{2,80})",
+             r"{who}(?:now )?in\s+(?P<value>(?-i:[A-Z])[^.;!?]{1,60}?) (?:now|these days|nowadays)\b"),
+            (r"{who}(?:(?:moved|relocated)|we (?:just |recently )?relocated)\s+(?:from\s+[^.,;!?]{2,40}?\s+)?(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})",),
+            (), "lives living resides based moved relocated home",
+        ),
+        (
+            (r"{who}(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})",),
+            (r"{who}(?:joined|started (?:work |working )?at|(?:started|got|have|landed|accepted) a (?:new )?(?:job|position|role) (?:at|with))\s+(?P<value>[^.;!?]{2,80})",),
+            (r"{who}(?:quit|left|resigned from|lost|laid off from|fired from)\s+(?:my job (?:at|with|for)\s+)?(?P<value>[^.;!?]{2,80})",),
+            "works working employed joined job",
+        ),
+        (
+            (r"^(?:please |just )*(?:calls? me|i go by) (?P<value>[^.,;!?]{2,40}?)(?: instead| from now on| now| these days)?[.!]?$",),
+            (), (), "call go by",
+        ),
+        (
+            (r"{who}(?:been |got |getting |happily )*(?P<value>single|married|engaged(?! with\b| in (?-i:[a-z]))|divorced|widowed|separated)\b",),
+            (), (), "single married engaged divorced widowed separated",
+        ),
+        (
+            (r"{who}(?:been |turned |went |gone )*an? ?(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore)\b",
+             r"{who}(?:been |turned |went |gone )*(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore)\b"),
+            (), (), "vegetarian vegan pescatarian",
+        ),
+        ((r"\bich (?:wohne|lebe)\b.*? in (?P<value>.+)",), (r"\bich bin\b.*? nach (?P<value>.+?) (?:um)?gezogen",), (), "wohne lebe gezogen umgezogen"),
+        ((r"\bj['\u2019]habite (?:\u00e0|en|au) (?P<value>.+)",), (r"\bj['\u2019]ai (?:d\u00e9|em)m\u00e9nag\u00e9 (?:\u00e0|en|au) (?P<value>.+)",), (), "habite d\u00e9m\u00e9nag\u00e9 emm\u00e9nag\u00e9"),
+        ((r"\bvivo en (?P<value>.+)",), (r"\bme (?:he mudado|mud\u00e9) a (?P<value>.+)",), (), "vivo mudado mud\u00e9"),
+        ((r"\u6211.*?\u4f4f\u5728(?P<value>.+)",), (r"\u6211.*?\u642c(?:\u5230|\u53bb)\u4e86?(?P<value>.+)",), (), "\u6211\u4f4f\u5728 \u642c\u5230\u4e86"),
+    )
 )  # fmt: skip
-"""Residence, work and name: the forms that state them, the forms that change them, and the words of both."""
+"""What one person has one of: the forms that state it, that change it and that end it, and the words of all."""
 
 _BECOMES = re.compile(
     r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?!(?:[\w-]+ )*?(?:m[ou]m|mother|dad|father|parent|grand\w+|aunt|uncle|widow\w*|member|fan|citizen|resident|\w*owner|veg\w+)\b)"
@@ -78,9 +113,14 @@ _BECOMES = re.compile(
     re.IGNORECASE,
 )
 """What somebody's work is; two may hold, where the newer one does not say "now"."""
+_ONE_AT_A_TIME = re.compile(
+    r"^i (?:now |currently )?(?P<verb>work as an?|drive|ride|study|major in|report to|bank with) (?P<value>[^.,;!?]{2,60})",
+    re.IGNORECASE,
+)
+_NOW = re.compile(r"\b(?:now|these days|nowadays|currently)\b", re.IGNORECASE)
 
 _NOT_BUT = re.compile(
-    r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80}?)(?=,| (?:as|like) I |$)",
+    r",? (?:and not|(?:it['\u2019]s )?not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>(?:[^,.;!?]|\.(?=\w)){2,80}?)(?=,| (?:as|like) I |$)",
     re.IGNORECASE,
 )
 """What a correction says to be wrong, behind what it says."""
@@ -137,10 +177,11 @@ def is_contrary(new: str, old: str) -> bool:
     new, old = new.strip(), old.strip()
     if _is_elsewhere(new, old) or _is_reversed(new, old):
         return True
-    for form in (_IS, _KEY):
-        one, other = form.match(new), form.match(old)
-        if one and other and _subject_key(one["what"]) == _subject_key(other["what"]) not in _HOLDS_MANY:
-            return _differ(one["value"], other["value"])
+    one, other = _find_value(new), _find_value(old)
+    if one and other and _subject_key(one["what"]) == _subject_key(other["what"]) not in _HOLDS_MANY:
+        return bool(_ANOTHER.search(one["what"])) == bool(_ANOTHER.search(other["what"])) and _differ(
+            one["value"], other["value"]
+        )
     return _is_denied(new, old)
 
 
@@ -156,10 +197,13 @@ def is_corrected_by(correction: str, old: str) -> bool:
         said, wrong = correction[: match.start()] + correction[match.end() :], match["wrong"]
     if any(is_contrary(clause, old) for text in (correction, said) for clause in (text, *_CLAUSES.split(text))):
         return True
-    one, other = _BECOMES.match(said), _BECOMES.match(old)
-    if one and other and re.search(r"\bnow\b", said, re.IGNORECASE):
-        return _differ(one["value"], other["value"])
-    shared = set(fact_terms(said)) & set(fact_terms(old))
+    for one, other in ((_find_work(said), _find_work(old)), (_ONE_AT_A_TIME.match(said), _ONE_AT_A_TIME.match(old))):
+        if one and other and _NOW.search(said) and one.groupdict().get("verb") == other.groupdict().get("verb"):
+            return _differ(one["value"], other["value"])
+    named = _NAMED.match(old)
+    if named and wrong and _NAMED.match(said):
+        return content_key(named["value"]) == content_key(wrong)
+    shared = set(fact_terms(said)) & set(fact_terms(old)) or (_find_value(old) and identifiers(wrong))
     return bool(shared) and bool(wrong) and re.search(rf"\b{re.escape(wrong)}\b", old, re.IGNORECASE) is not None
 
 
@@ -169,7 +213,21 @@ def slot_terms(text: str) -> str:
     >>> slot_terms("I moved to Oslo")
     'lives living resides based moved relocated'
     """
-    return " ".join(words for stays, comes, words in _SLOTS if stays.match(text) or comes.match(text))
+    return " ".join(words for *kinds, words in _SLOTS if any(_first_match(forms, text) for forms in kinds))
+
+
+def _first_match(forms: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
+    return next((match for form in forms if (match := form.match(text))), None)
+
+
+def _find_value(text: str) -> re.Match[str] | None:
+    """The statement of a subject and its value in a text."""
+    return _first_match((_RENAMED, _IS_MY, _IS, _KEY), text)
+
+
+def _find_work(text: str) -> re.Match[str] | None:
+    """What somebody is by profession: "I'm a nurse", "I work as a nurse"."""
+    return _BECOMES.match(re.sub(r"^i (?:now |currently )?work as (?=an? )", "I'm ", text, flags=re.IGNORECASE))
 
 
 def _differ(one: str, other: str) -> bool:
@@ -183,11 +241,18 @@ def _differ(one: str, other: str) -> bool:
 
 
 def _is_elsewhere(new: str, old: str) -> bool:
-    """True if the two name different places of residence, or of work."""
-    for stays, comes, _ in _SLOTS:
-        one, other = stays.match(new) or comes.match(new), stays.match(old) or comes.match(old)
-        if one and other and (one.re is stays or other.re is stays) and not _denies(new) and not _denies(old):
-            return _differ(one["value"], other["value"])
+    """True if the two give different values to what one person has one of, or the new one ends the old one."""
+    if _denies(re.sub(r"\bquit\b", "", new, flags=re.IGNORECASE)) or _denies(old):
+        return False
+    for stays, comes, ends, _ in _SLOTS:
+        before = _first_match(stays, old) or _first_match(comes, old)
+        if before is None:
+            continue
+        if ended := _first_match(ends, new):
+            return not _differ(ended["value"], before["value"])
+        now = _first_match(stays, new) or _first_match(comes, new)
+        if now and (now.re in stays or before.re in stays):
+            return _differ(now["value"], before["value"])
     return False
 
 
@@ -241,7 +306,8 @@ def _value_terms(text: str) -> frozenset[str]:
 
 def _subject_key(text: str) -> str:
     """The subject of a statement, with its numbers: room 5 is not room 6."""
-    return " ".join((*fact_terms(text), *_NUMBER.findall(text))) or text.strip().lower()
+    plain = _CONTACT.sub(lambda contact: "email" if contact["mail"] else "number", _NEW.sub("", text))
+    return " ".join((*fact_terms(plain), *_NUMBER.findall(plain))) or text.strip().lower()
 
 
 def _bare_terms(text: str) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pagein.events.entries import Erased, FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed
+from pagein.events.entries import Erased, FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed, Source
 from pagein.facts.fact import Fact, content_key, fact_from_entry
 from pagein.log.base import Entry
 
@@ -67,6 +67,20 @@ class Ledger:
         """The current fact with this text, ignoring case and white space."""
         position = self.by_key.get(content_key(content))
         return None if position is None else self.facts.get(position)
+
+    def has_said(self, content: str, source: Source) -> bool:
+        """True if the source said this text before: it stands, or left for another reason than the source's own new wording."""
+        key = content_key(content)
+        by_id = {fact.id: fact for fact in self.facts.values()}
+        by_id |= {change.fact.id: change.fact for change in self.removals.values()}
+        standing = self.find(content)
+        if standing is not None and source in standing.sources:
+            return True
+        left = (change for change in self.removals.values() if content_key(change.fact.content) == key)
+        return any(
+            source in change.fact.sources and not (change.by in by_id and source in by_id[change.by].sources)
+            for change in left
+        )
 
     def changes(self) -> tuple[Change, ...]:
         """Every change, oldest first."""

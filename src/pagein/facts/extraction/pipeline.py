@@ -7,7 +7,7 @@ and not the facts. If a model fails nothing changes: its span is read again with
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from pagein.events.entries import REWRITTEN, Compaction, FactRemoved, FactScope,
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import ends_in_call
 from pagein.events.steps import ActionStep, TaskStep, as_text
-from pagein.facts.contradiction import is_corrected_by, is_near
+from pagein.facts.contradiction import is_corrected_by, is_near, slot_terms
 from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
 from pagein.facts.extraction.rules import RETRACTION, FactCandidate, Utterance, find_candidates
 from pagein.facts.fact import Fact, parse_fact_id
@@ -151,11 +151,14 @@ class FactExtraction:
     def _extract_span(self, utterances: list[Utterance], read: ReadEntries, start: int, stop: int) -> tuple[Fact, ...]:
         model = self.model
         if model is None or not utterances:
-            drafts = self._apply_rules(utterances)
+            stated, drafts = list[Fact](), tuple[FactDraft, ...]()
+            for part in _split_by_time(find_candidates(utterances)):
+                stated += self._facts.state_facts(drafts, strict=False) if drafts else ()
+                drafts = self._drafts_from(part)
             # Reading again costs little; an entry for each turn would cost more.
             if not drafts and stop - self._facts.extracted_until() < MIN_MARKED_ENTRIES:
                 return ()
-            return self._record_drafts(drafts, stop, "rules")
+            return (*stated, *self._record_drafts(drafts, stop, "rules"))
         answer = self._ask_model(model, utterances, read, start)
         facts = self._record_drafts(answer.drafts, stop, model.name)
         for id, reason in answer.removals:
@@ -177,15 +180,17 @@ class FactExtraction:
                 raise RejectedAnswer("the answer was cut at its limit")
             return parse_answer(reply.text, utterances, known_facts, facts.settings, facts.owners, model.name)
 
-    def _apply_rules(self, utterances: Sequence[Utterance]) -> tuple[FactDraft, ...]:
+    def _drafts_from(self, candidates: Sequence[FactCandidate]) -> tuple[FactDraft, ...]:
         facts = self._facts
         scope = facts.owners.default_scope
         if scope not in facts.settings.scopes:
             scope = "session"
+        ledger = facts.fact_log(scope).ledger
         drafts = list[FactDraft]()
-        for candidate in find_candidates(utterances):
+        for candidate in candidates:
+            if candidate.rewritten and ledger.has_said(candidate.content, candidate.source):
+                continue
             if candidate.category == RETRACTION:
-                drafts = [draft for draft in drafts if not is_near(candidate.content, draft.content)]
                 self._take_back(candidate.content)
             elif candidate.confidence >= facts.settings.min_confidence:
                 drafts.append(self._draft_from(candidate, scope))
@@ -198,16 +203,26 @@ class FactExtraction:
                 self._remove(match.fact.id, "the user took it back", "rules")
 
     def _draft_from(self, candidate: FactCandidate, scope: FactScope) -> FactDraft:
-        """A candidate as a draft; a correction supersedes the contrary facts."""
+        """A candidate as a draft; a correction supersedes the contrary facts, a new wording those of the old one."""
         draft = FactDraft(
             candidate.content, candidate.category, candidate.confidence, scope, None, None, (candidate.source,),
             author="rules", reason="the user said so",
         )  # fmt: skip
-        if not candidate.corrects:
+        if not candidate.corrects and not candidate.rewritten:
             return draft
-        like = (fact.fact for fact in self._facts.rank(candidate.content, limit=MAX_KNOWN_FACTS))
+        # What it replaces may have other words: "I moved to Lyon", "I live in Rome".
+        likely = (
+            self._facts.rank(words, limit=MAX_KNOWN_FACTS)
+            for words in (candidate.content, slot_terms(candidate.content))
+            if words
+        )
+        like = dict.fromkeys(ranked.fact for facts in likely for ranked in facts)
         older = tuple(
-            fact.id for fact in like if fact.scope == scope and is_corrected_by(candidate.content, fact.content)
+            fact.id
+            for fact in like
+            if fact.scope == scope
+            and (candidate.corrects or candidate.source in fact.sources)
+            and is_corrected_by(candidate.content, fact.content)
         )
         return replace(draft, supersedes=older, reason="the user corrected it")
 
@@ -235,6 +250,19 @@ class FactExtraction:
         removal = (FactRemoved(position, reason, author),)
         fact_log = self._facts.fact_log(scope)
         self._facts.write(fact_log, lambda book: removal if position in book.facts else ())
+
+
+def _split_by_time(candidates: Iterable[FactCandidate]) -> Iterator[list[FactCandidate]]:
+    """Yield candidates in parts, each to be stated before the next is compared: what changes something follows what it changes."""
+    part = list[FactCandidate]()
+    for candidate in candidates:
+        replaces = candidate.corrects or candidate.rewritten or candidate.category == RETRACTION
+        if part and (replaces or candidate.source != part[-1].source):
+            yield part
+            part = []
+        part.append(candidate)
+    if part:
+        yield part
 
 
 def _is_model_error(error: Exception) -> bool:
@@ -270,7 +298,8 @@ def _utterances_in(entry: Entry, session: str, *, tools: bool) -> Iterable[Utter
         yield Utterance("user" if isinstance(body, TaskStep) else "answer", text, Source(session, handle))
     if isinstance(body, Compaction) and body.policy == REWRITTEN:
         for by in body.replacements:
-            yield from (Utterance("user", stub.text, Source(session, step_handle(by.first))) for stub in by.stubs)
+            source = Source(session, step_handle(by.first))
+            yield from (Utterance("user", stub.text, source, rewritten=True) for stub in by.stubs)
     if not tools:
         return
     if isinstance(body, ActionStep):

@@ -61,7 +61,7 @@ _RULES = _rules(
     (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
     (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were|got) (?:now |just )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
     (r"^(?P<fact>(?:we|i)(?:['\u2019]ve| have)? (?:just |now )?(?:renamed|moved|migrated|postponed|rescheduled) (?:the|our|my) [\w' -]{2,60} to\s+\S.*)$", "correction", 0.85),
-    (r"^(?P<fact>our (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} (?:is|starts|ends|begins) (?!" + _PASSING + r")(?-i:called |named |.*(?:\d|[A-Z]|\w-\w)).*)$", "knowledge", 0.85),
+    (r"^(?P<fact>our (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} (?:is|starts|ends|begins) (?:on (?=(?-i:[A-Z\d])))?(?!" + _PASSING + r")(?-i:called |named |.*(?:\d|[A-Z]|\w-\w)).*)$", "knowledge", 0.85),
     (r"^(?:please )?(?P<fact>(?:do not|don['\u2019]t) (?:use|write|add|send|include|schedule|book) (?!the\b|that\b|this\b|it\b|any of\b|my\b|your\b|these\b|those\b|them\b)[\w' -]{3,60} (?:in|when|for|on|before|after|to|without)\b.*)$", "constraint", 0.85),
     (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+(?!(?:the (?:first|second|third|last|latter|former|other|one|option|new|old|version|idea|way)|this|that|these|those|it|your?)\b).{3,})$", "preference", 0.85),
     (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
@@ -80,28 +80,36 @@ _VALUES = _rules(
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A text with its source; ``speaker`` is ``user``, ``answer`` or ``tool``."""
+    """A text with its source; ``speaker`` is ``user``, ``answer`` or ``tool``; ``rewritten`` if it is a message's new wording."""
 
     speaker: str
     text: str
     source: Source
+    rewritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FactCandidate:
-    """A possible fact with its source; ``corrects`` if it corrects an earlier one, or says that something changed."""
+    """A possible fact with its source; ``corrects`` if it corrects an earlier one, or says that something changed.
+
+    ``rewritten`` if it is of a message's new wording.
+    """
 
     content: str
     category: str
     confidence: float
     source: Source
     corrects: bool = False
+    rewritten: bool = False
 
 
 def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...]:
     """The facts that the user states explicitly, in order."""
     return tuple(
-        candidate for utterance in utterances if utterance.speaker == "user" for candidate in _candidates_in(utterance)
+        replace(candidate, rewritten=utterance.rewritten)
+        for utterance in utterances
+        if utterance.speaker == "user"
+        for candidate in _candidates_in(utterance)
     )
 
 
