@@ -105,7 +105,7 @@ _SLOTS = tuple(
         ((r"\u6211.*?\u4f4f\u5728(?P<value>.+)",), (r"\u6211.*?\u642c(?:\u5230|\u53bb)\u4e86?(?P<value>.+)",), (), "\u6211\u4f4f\u5728 \u642c\u5230\u4e86"),
     )
 )  # fmt: skip
-"""What one person has one of: the forms that state it, that change it and that end it, and the words of all."""
+"""The things that a person has one of: the forms that state it, that change it and that end it, and the words of all."""
 
 _BECOMES = re.compile(
     r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?!(?:[\w-]+ )*?(?:m[ou]m|mother|dad|father|parent|grand\w+|aunt|uncle|widow\w*|member|fan|citizen|resident|\w*owner|veg\w+)\b)"
@@ -226,7 +226,7 @@ def _find_value(text: str) -> re.Match[str] | None:
 
 
 def _find_work(text: str) -> re.Match[str] | None:
-    """What somebody is by profession: "I'm a nurse", "I work as a nurse"."""
+    """The profession that a text gives: "I'm a nurse", "I work as a nurse"."""
     return _BECOMES.match(re.sub(r"^i (?:now |currently )?work as (?=an? )", "I'm ", text, flags=re.IGNORECASE))
 
 
