@@ -203,7 +203,12 @@ def test_a_greeting_is_no_part_of_a_fact(greeting):
 def test_what_changed_replaces_what_was_so_in_one_reading(facts_of):
     """A worker reads many turns at once: what was said first in them had stood beside what replaced it."""
     facts, log = facts_of(user="ana"), InMemoryLog()
-    for text in ("I live in Rome. I like tea.", "I moved to Turin.", "I'm single.", "Forget that I like tea. I got married in May."):
+    for text in (
+        "I live in Rome. I like tea.",
+        "I moved to Turin.",
+        "I'm single.",
+        "Forget that I like tea. I got married in May.",
+    ):
         log.append((TaskStep(text),), after=log.head(), at=0.0)
     assert len(facts.extract_due(log.read, log.head())) == 5
     assert [fact.content for fact in facts.list()] == ["I moved to Turin", "I got married in May"]
