@@ -3,7 +3,9 @@
 import contextlib
 import os
 import threading
+import time
 import traceback
+import uuid
 from urllib.parse import quote
 
 import psycopg
@@ -490,6 +492,80 @@ def test_no_repr_holds_the_password(opened, postgres):
 def test_an_option_that_is_none_is_refused(option):
     with pytest.raises(ConfigurationError):
         PostgresLog("postgresql://127.0.0.1:1/db", **option)
+
+
+# Connections
+
+
+def test_a_memory_uses_one_connection_whatever_it_opens(postgres):
+    name = f"one-{uuid.uuid4().hex[:8]}"
+
+    def count():
+        with psycopg.connect(postgres.url, autocommit=True) as using:
+            return using.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [name]).fetchone()
+
+    url = f"{postgres.url}&application_name={name}"
+    with AgentMemory.open(url, tenant=name, budget=4_000, user="ann") as memory:
+        memory.record(TaskStep("I prefer trains to planes."))
+        memory.to_messages()
+        assert memory.recall("trains")
+        assert memory.facts.list()
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(TaskStep("Plan the trip."))
+        assert count() == (1,)
+    assert count() == (0,)
+
+
+def test_a_log_that_is_closed_leaves_the_others_of_its_store_open(opened):
+    first = opened()
+    second = first.store.log("second")
+    first.close()
+    with pytest.raises(LogClosed):
+        first.head()
+    second.append([Pin("a")], after=0, at=NOON)
+    second.close()
+    second.close()
+    again = first.store.log("second")
+    assert bodies(again) == [Pin("a")]
+    again.close()
+
+
+@pytest.fixture
+def role(postgres):
+    """A user who may have one connection at a time."""
+    name = f"limited_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres.url, autocommit=True) as using:
+        using.execute(f"CREATE ROLE {name} LOGIN SUPERUSER CONNECTION LIMIT 1".encode())
+        using.execute(f"ALTER ROLE {name} NOSUPERUSER".encode())
+        using.execute(f"GRANT CREATE ON DATABASE postgres TO {name}".encode())
+        yield postgres.url.replace("postgres@", f"{name}@")
+        using.execute(f"DROP OWNED BY {name} CASCADE".encode())
+        using.execute(f"DROP ROLE {name}".encode())
+
+
+def test_a_server_without_a_free_connection_is_busy_and_is_waited_for(opened, role):
+    first = opened(role)
+    with pytest.raises(LogBusy, match="max_connections"):
+        opened(role, timeout=0.1)
+    threading.Timer(0.3, first.close).start()
+    assert opened(role, timeout=20).head() == 0
+
+
+def test_a_session_that_the_server_ended_as_idle_in_a_transaction_is_opened_again(postgres, opened):
+    log = opened(f"{postgres.url}&options=-c%20idle_in_transaction_session_timeout%3D50")
+    log.append([Pin("a")], after=0, at=NOON)
+    calls = []
+
+    def read_slowly(using, is_repeated):
+        calls.append(is_repeated)
+        with using.transaction():
+            using.execute("SELECT 1")
+            time.sleep(0 if is_repeated else 0.3)
+            return using.execute("SELECT 2").fetchone()
+
+    assert log._call(read_slowly) == (2,)
+    assert calls == [False, True]
 
 
 def test_synchronous_reaches_the_server(opened):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pagein._common.flows import drive
-from pagein.backends.base import stored_log
+from pagein.backends.base import BareLog, stored_log
 from pagein.context.view.view import Report, View
 from pagein.errors import (
     ConfigurationError,
@@ -83,11 +83,13 @@ class MemoryRuntime:
         self, source: Log | OpenedRun, options: Options, wrap_log: Callable[[StoredLog], StoredLog] = lambda log: log
     ) -> None:
         self._wrap_log = wrap_log
+        facts_store: LogStore | None
         if isinstance(source, OpenedRun):
             self.branches, self.state, self.model = source.branches, source.state, source.model
             log, facts_store = wrap_log(self.branches.log(self.branches.current)), self.branches.root.store
         else:
-            log, facts_store = wrap_log(stored_log(source)), None
+            log = wrap_log(stored_log(source))
+            facts_store = None if isinstance(log, BareLog) else log.store
             self.state, self.model = build_state(options)
             self.branches = Branches(log)
         self.log: StoredLog = log

@@ -22,6 +22,7 @@ from pagein.events.entries import Erased, Pin
 from pagein.events.steps import TaskStep
 from pagein.log.base import StoredLog
 from pagein.log.erasure import Cut, Removal
+from pagein.memory.agent_memory import AgentMemory
 from pagein.testing._threads import require
 
 NOW = 1_700_000_000.0
@@ -95,6 +96,13 @@ class StoreTests:
             _append(log, "a")
         with closing(open_store()) as store, closing(store.log("web")) as log:
             assert ([entry.body for entry in log.read()], store.sessions()) == ([TaskStep("a")], ("web",))
+
+    def test_the_facts_of_a_memory_on_a_log_are_in_the_store(self, store: Store) -> None:
+        with AgentMemory(store.log("monday"), budget=4_000, user="ann") as memory:
+            memory.record(TaskStep("I prefer trains to planes."))
+            memory.to_messages()
+        with AgentMemory(store.log("friday"), budget=4_000, user="ann") as memory:
+            assert [fact.content for fact in memory.facts.list()] == ["I prefer trains to planes"]
 
     def test_logs_are_verified_together_as_one_by_one(self, store: Store) -> None:
         alone = {}

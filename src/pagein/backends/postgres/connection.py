@@ -107,7 +107,7 @@ def _without_pooler(url: str) -> str:
 
 
 class DirectConnection:
-    """One connection, opened when it is needed, and again when it was lost."""
+    """One connection, opened when it is needed, and again when it was lost; closed when the last of its users has left."""
 
     def __init__(self, address: Address, *, timeout: float, synchronous: str, readonly: bool) -> None:
         self.address = address
@@ -120,25 +120,28 @@ class DirectConnection:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._connection: Connection | None = None
-        self._closed = False
+        self._users = 0
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[Connection]:
         """Lease the connection, for this thread alone."""
         with self._lock:
-            if self._closed:
-                raise LogClosed(f"{self.address.name}: this log was closed; open it again")
             if self._connection is None or self._connection.closed:
                 self._connection = self._connect()
             yield self._connection
 
-    def close(self) -> None:
-        """Close the connection; a second call does nothing."""
+    def join(self) -> None:
+        """Count one more user."""
         with self._lock:
-            self._closed = True
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+            self._users += 1
+
+    def leave(self) -> None:
+        """Count one user less; without any the connection is closed."""
+        with self._lock:
+            self._users -= 1
+            if not self._users and self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def _connect(self) -> Connection:
         parameters = self.address.parameters
@@ -173,14 +176,11 @@ class PooledConnections:
 
     def __init__(self, pool: Pool, *, timeout: float) -> None:
         self._pool, self._timeout = pool, timeout
-        self._closed = False
         self.address = Address(f"PostgreSQL through the pool {pool.name!r}", _parameters(pool))
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[Connection]:
         """Lease a connection of the pool in autocommit mode; it is returned in the mode it had."""
-        if self._closed:
-            raise LogClosed(f"{self.address.name}: this log was closed; open it again")
         with self._pool.connection(timeout=max(self._timeout, 0.001)) as connection:
             before = connection.autocommit
             connection.set_autocommit(True)
@@ -190,9 +190,14 @@ class PooledConnections:
                 if not connection.closed:
                     connection.set_autocommit(before)
 
-    def close(self) -> None:
-        """Lease no more; the pool stays open."""
-        self._closed = True
+    def join(self) -> None:
+        """Do nothing: the pool is its owner's."""
+
+    def leave(self) -> None:
+        """Do nothing: the pool stays open."""
+
+
+Source = DirectConnection | PooledConnections
 
 
 def _parameters(pool: Pool) -> Mapping[str, Any]:
@@ -207,9 +212,14 @@ def is_connection_lost(error: psycopg.Error) -> bool:
     if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.TooManyRequests | psycopg_pool.PoolClosed):
         return False
     state = error.sqlstate or ""
-    # 08: connection exceptions; 57P: an administrator, a crash, a server that is starting.
+    # 08: connection exceptions; 57P: an administrator, a crash, a server that is starting; 25P03, 25P04: the server ended
+    # the session, as a transaction was idle or took too long.
     unsaid = isinstance(error, psycopg.OperationalError) and not state
-    return unsaid or state.startswith(("08", "57P"))
+    return unsaid or state.startswith(("08", "57P")) or state in ("25P03", "25P04")
+
+
+_NO_SLOT = re.compile("too many (?:clients|connections)|remaining connection slots")
+"""The words of a server that has no connection left; the driver gives no code for an error at the login."""
 
 
 def to_log_error(address: Address, error: psycopg.Error, *, writing: bool) -> LogError:
@@ -222,6 +232,8 @@ def to_log_error(address: Address, error: psycopg.Error, *, writing: bool) -> Lo
             return LogClosed(f"{message}. Open a new pool.")
         case psycopg_pool.PoolTimeout() | psycopg_pool.TooManyRequests():
             return LogBusy(f"{message}.{nothing} Give the pool more connections, or wait longer.")
+        case _ if _NO_SLOT.search(message):
+            return LogBusy(f"{message}.{nothing} Try again; raise max_connections, or use a pool or a pooler.")
         case _ if is_connection_lost(error):
             return LogUnreachable(f"{message}.{nothing} See that the server runs and that the address is right.")
     if state[:2] in ("40", "55") or state in ("57014", "53300"):
@@ -237,20 +249,21 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
 def source_of(
-    where: str | Pool, *, timeout: float, synchronous: str = "FULL", readonly: bool = False
-) -> DirectConnection | PooledConnections:
-    """One connection to an address, or those of a pool. Raises ConfigurationError for an invalid address."""
+    where: str | Pool | Source, *, timeout: float, synchronous: str = "FULL", readonly: bool = False
+) -> Source:
+    """One connection to an address, those of a pool, or the source itself. Raises ConfigurationError for an invalid address."""
     if isinstance(where, str):
         return DirectConnection(address_of(where), timeout=timeout, synchronous=synchronous, readonly=readonly)
-    return PooledConnections(where, timeout=timeout)
+    return where if isinstance(where, Source) else PooledConnections(where, timeout=timeout)
 
 
 class RetryingConnection:
     """Calls to one server, on a new connection where one was lost, waiting ``timeout`` seconds for the server."""
 
-    def __init__(self, source: DirectConnection | PooledConnections, *, timeout: float) -> None:
+    def __init__(self, source: Source, *, timeout: float) -> None:
         self._source, self._timeout = source, timeout
-        self._reached = False
+        self._reached = self._is_closed = False
+        source.join()
         self._process = os.getpid()
 
     @property
@@ -266,6 +279,8 @@ class RetryingConnection:
         """
         if os.getpid() != self._process:
             raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
+        if self._is_closed:
+            raise LogClosed(f"{self.path}: this log was closed; open it again")
         pause, is_repeated, deadline = _FIRST_PAUSE, False, math.inf
         while True:
             leased = False
@@ -293,9 +308,10 @@ class RetryingConnection:
 
     def _may_wait(self, fault: psycopg.Error) -> bool:
         """True where waiting may help: not where the server was never reached, as the address may be wrong."""
-        return self._reached or bool(fault.sqlstate) or "starting up" in str(fault)
+        return self._reached or bool(fault.sqlstate) or "starting up" in str(fault) or bool(_NO_SLOT.search(str(fault)))
 
     def close(self) -> None:
-        """Close the connection; a second call does nothing. A pool stays open."""
-        if os.getpid() == self._process:  # else the connection is the parent's
-            self._source.close()
+        """Leave the connection, which its last user closes; a second call does nothing. A pool stays open."""
+        if os.getpid() == self._process and not self._is_closed:  # else the connection is the parent's
+            self._is_closed = True
+            self._source.leave()

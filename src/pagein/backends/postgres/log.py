@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from pagein.search.index import SearchIndex
 try:
     import psycopg
 
-    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, for_schema, source_of
+    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, Source, for_schema, source_of
     from pagein.backends.postgres.migrations import SNAPSHOTS, checked_schema, key_of, prepare
     from pagein.backends.postgres.requests import PostgresRequests, forget_requests
     from pagein.backends.postgres.snapshots import PostgresSnapshots
@@ -61,8 +62,8 @@ class _Batch:
 class PostgresLog(RowLogBase):
     """A StoredLog in a PostgreSQL database; ``append`` returns after the server has it on disk.
 
-    ``where`` is an address, for a connection of this log's own, or a psycopg ``ConnectionPool``, which many
-    logs share and its owner closes. ``timeout`` is how long, in seconds, to wait for a lock, for a connection,
+    ``where`` is an address, for a connection of this log and its store, or a psycopg ``ConnectionPool``, which many
+    logs share and its owner closes. A store opens its logs with itself: all of them, and its search index, use one connection. ``timeout`` is how long, in seconds, to wait for a lock, for a connection,
     and for a server that is gone. ``synchronous`` is as for SQLite: with ``NORMAL`` or ``OFF`` a crash of the
     server may lose the last appends, never their order or part of one; a pool's owner sets
     ``synchronous_commit``. ``schema`` is the PostgreSQL schema of the tables, created where it is missing.
@@ -80,19 +81,22 @@ class PostgresLog(RowLogBase):
     page_rows = ROWS_AT_ONCE
 
     def __init__(
-        self, where: str | Pool, *, session: str = "default", schema: str = "pagein", **options: Unpack[StoreOptions]
+        self,
+        where: str | Pool | PostgresStore,
+        *,
+        session: str = "default",
+        schema: str = "pagein",
+        **options: Unpack[StoreOptions],
     ) -> None:
-        self.store = PostgresStore(where, schema=schema, **options)
+        self.store = where if isinstance(where, PostgresStore) else PostgresStore(where, schema=schema, **options)
         self.is_open = True
         self.tenant, self.readonly, self.schema = self.store.tenant, self.store.readonly, self.store.schema
-        self.session, self.where = hash_chain.check_name("session", session), where
+        self.session, self.where = hash_chain.check_name("session", session), self.store.where
         self._encryption = self.store.encryption(session)
         self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(self.tenant), "session": key_of(session)}
         self._tip: Tip | None = None
-        self._source = source_of(
-            where, timeout=self.store.timeout, synchronous=self.store.synchronous, readonly=self.readonly
-        )
+        self._source = self.store.source
         self._address = self._source.address
         self._server = RetryingConnection(self._source, timeout=self.store.timeout)
         self.path = self._server.path
@@ -330,7 +334,7 @@ def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row
 
 
 class PostgresStore(DatabaseStore[PostgresLog], Store):
-    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. Each log leases connections of its own."""
+    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. What it opens shares a connection, or a pool."""
 
     is_durable = True
 
@@ -338,14 +342,16 @@ class PostgresStore(DatabaseStore[PostgresLog], Store):
         super().__init__(**options)
         self.where, self.schema = where, checked_schema(schema)
 
+    @functools.cached_property
+    def source(self) -> Source:
+        """The connection, or the pool, of all that is opened here. Raises ConfigurationError for an invalid address."""
+        return source_of(self.where, timeout=self.timeout, synchronous=self.synchronous, readonly=self.readonly)
+
     def __repr__(self) -> str:
         return f"PostgresStore(tenant={self.tenant!r}, schema={self.schema!r})"
 
     def _open(self, session: str) -> PostgresLog:
-        return PostgresLog(
-            self.where, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
-            readonly=self.readonly, schema=self.schema, key=self._key,
-        )  # fmt: skip
+        return PostgresLog(self, session=session)
 
     def sessions(self) -> tuple[str, ...]:
         return self._any_log()._sessions()  # noqa: SLF001 - its own log
@@ -362,7 +368,7 @@ class PostgresStore(DatabaseStore[PostgresLog], Store):
         from pagein.backends.postgres.search import PostgresSearchIndex  # noqa: PLC0415 - loads where a search is made
 
         return PostgresSearchIndex(
-            self.where, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools,
+            self.source, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools,
             timeout=self.timeout, schema=self.schema,
         )  # fmt: skip
 

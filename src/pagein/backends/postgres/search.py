@@ -29,7 +29,7 @@ try:
     from psycopg.rows import tuple_row
 
     from pagein.backends.postgres import migrations as log_schema
-    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, source_of
+    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, Source, source_of
     from pagein.backends.postgres.migrations import (
         WORDS,
         create_vector_table,
@@ -387,10 +387,14 @@ def _any_term(terms: Iterable[str]) -> str:
     return f"({alternatives})" if alternatives else ""
 
 
+_NO_WAIT = "SELECT set_config('synchronous_commit', 'off', true)"
+"""An index is derived: its transactions do not wait for the disk, those of the log on the same connection do."""
+
+
 class PostgresSearchIndex(SearchIndex):
     """A search index in a PostgreSQL schema, by words, and with an ``embedder`` and pgvector by meaning.
 
-    ``where``, ``schema`` and ``timeout`` are a ``PostgresLog``'s. The tables lie beside the log's and are
+    ``where``, ``schema`` and ``timeout`` are a ``PostgresLog``'s; ``where`` may be a store's connection, too. The tables lie beside the log's and are
     derived: an index of an earlier release, or an incomplete one, is dropped, and built again from the logs
     given to ``catch_up``. Many processes may share one; a lost connection is opened again. ``problems`` says
     where pgvector is missing.
@@ -400,7 +404,7 @@ class PostgresSearchIndex(SearchIndex):
 
     def __init__(
         self,
-        where: str | Pool,
+        where: str | Pool | Source,
         *,
         session: str = "default",
         tenant: str = "",
@@ -411,7 +415,7 @@ class PostgresSearchIndex(SearchIndex):
     ) -> None:
         session, self.tenant = check_name("session", session), check_name("tenant", tenant)
         schema = log_schema.checked_schema(schema)
-        server = RetryingConnection(source_of(where, timeout=timeout, synchronous="NORMAL"), timeout=timeout)
+        server = RetryingConnection(source_of(where, timeout=timeout), timeout=timeout)
         store = PostgresIndexStore(server, schema=schema, tenant=tenant, embedder=embedder)
         super().__init__(store, session=session, own_tools=own_tools)
 
@@ -468,6 +472,7 @@ class PostgresIndexStore(IndexStore):
 
         def writing(using: Connection) -> T:
             with using.transaction():
+                using.execute(_NO_WAIT)
                 return work(PostgresIndexWriter(using, self._schema, self._vector, self._tenant))
 
         return self._server.call(lambda using, _: self._detect_damage(lambda: writing(using)), writing=True)
