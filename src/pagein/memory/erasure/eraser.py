@@ -24,8 +24,8 @@ from pagein.memory.erasure.plan import (
     facts_from,
     join_cuts,
     plan_erasure,
-    superseded_line,
     unsourced_facts,
+    with_superseded,
 )
 from pagein.memory.erasure.sessions import (
     Erasure,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pagein.events.entries import FactScope
 
 ATTEMPTS = 32
-"""How often an erasure is tried where other writers are first."""
+"""Times that an erasure is tried while other writers come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +73,25 @@ class Eraser:
         return retry_on_conflict(lambda: self._erase_facts(scope, position, reason), attempts=ATTEMPTS)
 
     def _erase(self, places: dict[int, frozenset[int] | None], reason: str) -> Erasure:
-        lines = tuple(self._lines())
+        branches = tuple(self._read_branches())
         current = own_log(self.branches.log(self.branches.current)).session
-        here = next(line for line in lines if line.session == current)
-        plan = plan_erasure(lines, {(here.holder(at), at): parts for at, parts in places.items()}, reason)
-        facts, contents, known = ([], [], ()) if plan.repetitions is None else self._fact_cuts(plan, reason)
-        if not plan.cuts and not facts:
+        here = next(branch for branch in branches if branch.session == current)
+        plan = plan_erasure(branches, {here.place(at): parts for at, parts in places.items()}, reason)
+        fact_cuts, contents, fact_ids = ([], [], ()) if plan.repetitions is None else self._fact_cuts(plan, reason)
+        if not plan.cuts and not fact_cuts:
             return Erasure()
         for session, entries in (plan.revised or {}).items():
             self.search.revise(entries, session)
         # A fact that goes was shown to other runs of its owner, too.
         shown = tuple(cut_shown(openable_logs(run_logs(self.root.store)), contents, reason)) if contents else ()
-        self._make(join_cuts(plan.cuts, shown), facts)
+        self._erase_in_stores(join_cuts(plan.cuts, shown), fact_cuts)
         telling = () if plan.repetitions is None else plan.repetitions.telling
-        scrubbed = self.root.store.scrub(telling) and not self._says(telling)
-        return Erasure(plan.steps, count_facts(facts), plan.derived, (*plan.elsewhere, *known), scrubbed)
+        scrubbed = self.root.store.scrub(telling) and not self._has_word_of(telling)
+        return Erasure(plan.steps, count_facts(fact_cuts), plan.derived, (*plan.elsewhere, *fact_ids), scrubbed)
 
-    def _says(self, words: Collection[str]) -> bool:
+    def _has_word_of(self, words: Collection[str]) -> bool:
         """True where an entry of the run, on any branch, still has one of these words; encrypted ones are read."""
-        bodies = (repr(entry.body).casefold() for line in self._lines() for entry in line.entries)
+        bodies = (repr(entry.body).casefold() for branch in self._read_branches() for entry in branch.entries)
         return bool(words) and any(word in body for body in bodies for word in words)
 
     def _erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
@@ -99,18 +99,18 @@ class Eraser:
         session = check_erasable(fact_log.log).session
         entries = fact_log.entries()
         stated = {entry.position for entry in entries if isinstance(entry.body, FactStated)}
-        positions = stated if position is None else superseded_line(entries, position)
+        positions = stated if position is None else with_superseded(entries, position)
         cut = cut_facts(session, entries, positions, reason)
         if cut is None:
             return Erasure()
         cuts = list(cut_shown(openable_logs(run_logs(self.root.store)), erased_contents(entries, cut), reason))
-        self._make(cuts, [cut])
+        self._erase_in_stores(cuts, [cut])
         return Erasure(facts=count_facts([cut]), derived=len(cuts), scrubbed=self.root.store.scrub())
 
     def erase_session(self, reason: str, trace: bool) -> Erasure:
         """Erase the whole run, every branch of it, and the facts that came from it alone."""
         self.facts.close()
-        sizes = {line.session: len(line.entries) for line in self._lines()}
+        sizes = {branch.session: len(branch.entries) for branch in self._read_branches()}
         erasure = erase_sessions(
             self.root, self.facts.store, sizes, self.search.clear, reason=reason, trace=trace, at=self.clock()
         )
@@ -123,8 +123,8 @@ class Eraser:
             self.facts.extract(flush=True)
             self.facts.wait(None)
 
-    def _lines(self) -> Iterator[BranchEntries]:
-        return (read_line(self.branches.log(branch.name)) for branch in self.branches.list())
+    def _read_branches(self) -> Iterator[BranchEntries]:
+        return (read_branch(self.branches.log(branch.name)) for branch in self.branches.list())
 
     def _fact_cuts(self, plan: ErasurePlan, reason: str) -> tuple[list[Cut], list[str], tuple[str, ...]]:
         """The cuts in the logs of facts, what the facts that they erase say, and the ids of others that say the same."""
@@ -133,18 +133,18 @@ class Eraser:
         known: list[str] = []
         owners = Owners(self.root.session, tenant=self.root.tenant, **self.facts.owner_names)
         scopes = {owners.log_name(scope): scope for scope in owners.scopes}
-        quotes = plan.repetitions or (lambda _: False)
+        repeats = plan.repetitions or (lambda _: False)
         for log in openable_logs(fact_logs(self.facts.store)):
             entries, scope = tuple(log.read()), scopes.get(log.session)
-            positions = facts_from(entries, plan.erased or {}, quotes, is_own=scope in {"session", "task"})
+            positions = facts_from(entries, plan.erased or {}, repeats, is_own=scope in {"session", "task"})
             if scope is not None:
-                known += [fact_id(scope, at) for at in sorted(unsourced_facts(entries, quotes) - positions)]
+                known += [fact_id(scope, at) for at in sorted(unsourced_facts(entries, repeats) - positions)]
             if cut := cut_facts(log.session, entries, positions, reason):
                 cuts.append(cut)
                 contents += erased_contents(entries, cut)
         return cuts, contents, tuple(known)
 
-    def _make(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
+    def _erase_in_stores(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
         """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one store."""
         store = self.facts.store
         if store is self.root.store:
@@ -155,7 +155,7 @@ class Eraser:
             store.erase(facts, at=self.clock())
 
 
-def read_line(log: StoredLog) -> BranchEntries:
+def read_branch(log: StoredLog) -> BranchEntries:
     """Read a branch's log."""
     own = own_log(log)
     pieces = log.pieces if isinstance(log, BranchLog) else ()

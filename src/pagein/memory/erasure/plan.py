@@ -36,20 +36,27 @@ from pagein.summaries.sanitize import one_line
 Place = tuple[str, int]
 """The session that holds an entry, and its position in the run."""
 
+ErasedPlaces = Mapping[Place, frozenset[int] | None]
+"""By place what is erased there: all (None), or the results of these calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class BranchEntries:
-    """All entries of a branch; those from ``own`` on lie in its own ``session``.
+    """All entries of a branch; those from ``own_start`` on lie in its own ``session``.
 
     ``holder`` gives the session that holds the entry at a position.
     """
 
     session: str
-    own: int
+    own_start: int
     entries: tuple[Entry, ...]
     holder: Callable[[int], str]
 
-    def erased_here(self, erased: Mapping[Place, frozenset[int] | None]) -> dict[int, frozenset[int] | None]:
+    def place(self, position: int) -> Place:
+        """The place of a position: another branch that shares the entry gives the same."""
+        return self.holder(position), position
+
+    def erased_here(self, erased: ErasedPlaces) -> dict[int, frozenset[int] | None]:
         """The erased places that are on this branch, by position."""
         return {
             at: parts
@@ -68,78 +75,80 @@ class ErasurePlan:
     """By session what was erased, as its handles count."""
     repetitions: Repetitions | None = None
     steps: int = 0
+    """Entries that were named, with their results."""
     derived: int = 0
+    """Entries that repeated them."""
     elsewhere: tuple[str, ...] = ()
+    """Handles of steps that stay, and have a line of what was erased."""
 
 
-def plan_erasure(
-    lines: Sequence[BranchEntries], places: Mapping[Place, frozenset[int] | None], reason: str
-) -> ErasurePlan:
+def plan_erasure(branches: Sequence[BranchEntries], places: ErasedPlaces, reason: str) -> ErasurePlan:
     """Plan the erasure of these places and of what was derived from them; an empty plan where nothing changes."""
-    erased_places = _with_linked_observations(lines, places)
-    by_line = {line.session: line.erased_here(erased_places) for line in lines}
-    quotes = _build_repetitions(lines, by_line)
-    cuts: list[Cut] = []
-    revised: dict[str, tuple[Entry, ...]] = {}
-    steps = derived = 0
-    changes = {line.session: dict(_own_changes(line, by_line[line.session], quotes)) for line in lines}
+    places = _with_linked_observations(branches, places)
+    erased = {branch.session: branch.erased_here(places) for branch in branches}
+    repetitions = _build_repetitions(branches, erased)
+    changes = {branch.session: dict(_own_changes(branch, erased[branch.session], repetitions)) for branch in branches}
     if not any(changes.values()):
         return ErasurePlan()
-    for line in lines:
-        mine, bodies = by_line[line.session], changes[line.session]
-        if not (mine or bodies):
+    cuts: list[Cut] = []
+    steps = derived = 0
+    for branch in branches:
+        positions, bodies = erased[branch.session], changes[branch.session]
+        if not (positions or bodies):
             continue
-        note = Erased(tuple(group_positions((*mine, *bodies))), reason)
-        local = {at - line.own: body for at, body in bodies.items()}
-        cuts.append(Cut(line.session, len(line.entries) - line.own, note, local, line.own))
-        steps += sum(at in mine for at in bodies)
-        derived += sum(at not in mine for at in bodies)
-    whole = {(line.holder(at), at): body for line in lines for at, body in changes[line.session].items()}
-    for line in lines:
-        changed = (
-            replace(entry, body=whole[place])
-            for entry in line.entries
-            if (place := (line.holder(entry.position), entry.position)) in whole
+        note = Erased(tuple(group_positions((*positions, *bodies))), reason)
+        own_bodies = {at - branch.own_start: body for at, body in bodies.items()}
+        cuts.append(Cut(branch.session, len(branch.entries) - branch.own_start, note, own_bodies, branch.own_start))
+        steps += sum(at in positions for at in bodies)
+        derived += sum(at not in positions for at in bodies)
+    # Each branch has a search index of its own, and in it the entries that it shares with others.
+    new_bodies = {branch.place(at): body for branch in branches for at, body in changes[branch.session].items()}
+    revised = {
+        branch.session: tuple(
+            replace(entry, body=new_bodies[place])
+            for entry in branch.entries
+            if (place := branch.place(entry.position)) in new_bodies
         )
-        revised[line.session] = tuple(changed)
-    elsewhere = tuple(dict.fromkeys(at for line in lines for at in _elsewhere(line, by_line[line.session], quotes)))
-    return ErasurePlan(tuple(cuts), revised, by_line, quotes, steps, derived, elsewhere)
+        for branch in branches
+    }
+    elsewhere = (
+        handle for branch in branches for handle in _steps_that_repeat(branch, erased[branch.session], repetitions)
+    )
+    return ErasurePlan(tuple(cuts), revised, erased, repetitions, steps, derived, tuple(dict.fromkeys(elsewhere)))
 
 
-def _with_linked_observations(
-    lines: Iterable[BranchEntries], places: Mapping[Place, frozenset[int] | None]
-) -> dict[Place, frozenset[int] | None]:
+def _with_linked_observations(branches: Iterable[BranchEntries], places: ErasedPlaces) -> ErasedPlaces:
     """Add the separately recorded observations of these actions, and the results in actions of these observations."""
     linked = dict(places)
-    for line in lines:
-        mine = line.erased_here(places)
-        for entry in line.entries:
+    for branch in branches:
+        erased = branch.erased_here(places)
+        for entry in branch.entries:
             body = entry.body
             if not isinstance(body, Observed):
                 continue
-            if entry.position in mine and not body.late:
-                place = line.holder(body.action), body.action
+            if entry.position in erased and not body.late:
+                place = branch.place(body.action)
                 parts = linked.get(place, frozenset())
                 linked[place] = None if parts is None else parts | {body.index}
-            elif entry.position in mine and body.action >= 0 and own_note(body.observation):
-                linked[line.holder(body.action), body.action] = None  # its data repeat what the note says
-            elif body.action in mine:
-                indexes = mine[body.action]
+            elif entry.position in erased and body.action >= 0 and own_note(body.observation):
+                linked[branch.place(body.action)] = None  # its data repeat what the note says
+            elif body.action in erased:
+                indexes = erased[body.action]
                 if indexes is None or body.index in indexes:
-                    linked[line.holder(entry.position), entry.position] = None
+                    linked[branch.place(entry.position)] = None
     return linked
 
 
-def _build_repetitions(lines: Sequence[BranchEntries], by_line: Mapping[str, ErasedParts]) -> Repetitions:
-    erased = [text for line in lines for _, text in _texts(line, by_line[line.session], erased=True)]
-    words = frozenset(word for text in erased for word in words_in(text))
+def _build_repetitions(branches: Sequence[BranchEntries], erased: Mapping[str, ErasedParts]) -> Repetitions:
+    gone = [text for branch in branches for _, text in _texts(branch, erased[branch.session], are_erased=True)]
+    words = frozenset(word for text in gone for word in words_in(text))
     remaining = (
         text
-        for line in lines
-        for entry, text in _texts(line, by_line[line.session], erased=False)
+        for branch in branches
+        for entry, text in _texts(branch, erased[branch.session], are_erased=False)
         if not (isinstance(entry.body, Pin) and words.issuperset(words_in(text)))  # a pin by handle is a copy
     )
-    return Repetitions(erased, (*remaining, *(name for line in lines for name in _names_that_stay(line.entries))))
+    return Repetitions(gone, (*remaining, *(name for branch in branches for name in _names_that_stay(branch.entries))))
 
 
 def _names_that_stay(entries: Iterable[Entry]) -> Iterator[str]:
@@ -151,70 +160,70 @@ def _names_that_stay(entries: Iterable[Entry]) -> Iterator[str]:
                 yield f"{call.name} {call.id}"
 
 
-def _texts(line: BranchEntries, mine: ErasedParts, *, erased: bool) -> Iterator[tuple[Entry, str]]:
-    """The texts in the branch's entries: the ``erased`` ones, or all others.
+def _texts(branch: BranchEntries, erased: ErasedParts, *, are_erased: bool) -> Iterator[tuple[Entry, str]]:
+    """The texts in the branch's entries: the erased ones, or all others.
 
     Results of the library's own tools are left out: they repeat what other steps say.
     """
-    own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
-    for entry in line.entries:
+    library_calls = {call for entry in branch.entries for call in own_calls(entry, OWN_TOOLS)}
+    for entry in branch.entries:
         for position, part, text in entry_texts(entry):
-            parts = mine.get(entry.position, frozenset())
+            parts = erased.get(entry.position, frozenset())
             is_gone = parts is None or part in parts
-            if is_gone == erased and (position, part) not in own:
+            if is_gone == are_erased and (position, part) not in library_calls:
                 yield entry, text
 
 
-def _own_changes(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[tuple[int, Body]]:
+def _own_changes(branch: BranchEntries, erased: ErasedParts, repetitions: Repetitions) -> Iterator[tuple[int, Body]]:
     """The redacted bodies of the branch's own entries that change."""
-    telling = _telling_results(line.entries, mine, repetitions)
-    modelled = False
-    for entry in line.entries:
+    repeating = _repeating_results(branch.entries, erased, repetitions)
+    is_modelled = False
+    for entry in branch.entries:
         at, old = entry.position, entry.body
         if isinstance(old, Compaction):
-            modelled = modelled or any(
-                by.record and any(by.first <= position < by.last for position in mine) for by in old.replacements
+            is_modelled = is_modelled or any(
+                by.record and any(by.first <= position < by.last for position in erased) for by in old.replacements
             )
-        new = _without(old, at, mine, repetitions, telling, modelled=modelled)
-        if at >= line.own and new != old:
+        new = _without(old, at, erased, repetitions, repeating, is_modelled=is_modelled)
+        if at >= branch.own_start and new != old:
             yield at, new
 
 
 def _without(
     old: Body,
     at: int,
-    mine: ErasedParts,
+    erased: ErasedParts,
     repetitions: Repetitions,
-    telling: Mapping[int, frozenset[int]],
+    repeating: Mapping[int, frozenset[int]],
     *,
-    modelled: bool,
+    is_modelled: bool,
 ) -> Body:
-    if at in mine:
-        indexes = mine[at]
+    if at in erased:
+        indexes = erased[at]
         if indexes is None:
             return redact(old)
         return redact_observations(old, indexes) if isinstance(old, ActionStep) else old
     match old:
         case Compaction():
             return redact_compaction(
-                old, {position: parts for position, parts in mine.items() if position < at}, repetitions
+                old, {position: parts for position, parts in erased.items() if position < at}, repetitions
             )
         case Checkpoint():
-            return redact_checkpoint(old, mine, repetitions, modelled=modelled)
+            return redact_checkpoint(old, erased, repetitions, modelled=is_modelled)
         case FactsShown(text=text) if repetitions(text):
             return redact(old)
         case Pin(text=text) if repetitions.copied(text):
             return redact(old)
-        case ActionStep() if at in telling:
-            return redact_observations(old, telling[at])
-        case Observed(action=action, index=index) if index in telling.get(action, ()):
+        case ActionStep() if at in repeating:
+            return redact_observations(old, repeating[at])
+        case Observed(action=action, index=index) if index in repeating.get(action, ()):
             return redact(old)
         case _:
             return old
 
 
-def _telling_results(
-    entries: Sequence[Entry], mine: ErasedParts, repetitions: Repetitions
+def _repeating_results(
+    entries: Sequence[Entry], erased: ErasedParts, repetitions: Repetitions
 ) -> dict[int, frozenset[int]]:
     """By action, the results of the library's own tools that repeat erased content."""
     arguments = {
@@ -229,27 +238,28 @@ def _telling_results(
         for position, part, text in entry_texts(entry):
             place = position, part
             if place in arguments and (
-                repetitions(text) or _names_handle(arguments[place], mine) or _points_at(text, mine)
+                repetitions(text) or _names_handle(arguments[place], erased) or _points_at(text, erased)
             ):
                 results.setdefault(position, set()).add(part)
     return {action: frozenset(indexes) for action, indexes in results.items()}
 
 
-def _names_handle(arguments: str, mine: ErasedParts) -> bool:
+def _names_handle(arguments: str, erased: ErasedParts) -> bool:
     handles = handles_in(parse_json(arguments, arguments))
-    return any(handle.first <= at < handle.last for handle in handles for at in mine)
+    return any(handle.first <= at < handle.last for handle in handles for at in erased)
 
 
-def _points_at(text: str, mine: ErasedParts) -> bool:
+def _points_at(text: str, erased: ErasedParts) -> bool:
     # Each hit that recall tells begins with its handle.
-    return any(f"[{step_handle(at)}]" in text or f"[{step_handle(at)}." in text for at in mine)
+    return any(f"[{step_handle(at)}]" in text or f"[{step_handle(at)}." in text for at in erased)
 
 
-def _elsewhere(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
-    own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
-    for entry in line.entries:
-        for position, part, text in entry_texts(entry) if entry.position not in mine else ():
-            lines = () if (position, part) in own else recognizable_lines(text)
+def _steps_that_repeat(branch: BranchEntries, erased: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
+    """The handles of steps that stay, and say a line of what was erased in their own right."""
+    library_calls = {call for entry in branch.entries for call in own_calls(entry, OWN_TOOLS)}
+    for entry in branch.entries:
+        for position, part, text in entry_texts(entry) if entry.position not in erased else ():
+            lines = () if (position, part) in library_calls else recognizable_lines(text)
             if not repetitions.shared_lines.isdisjoint(lines):
                 yield step_handle(position) if part == CONTENT_PART else observation_handle(position, part)
 
@@ -269,7 +279,7 @@ def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> di
 
 
 def facts_from(
-    entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool], *, is_own: bool = False
+    entries: Sequence[Entry], erased: Mapping[str, ErasedParts], repeats: Callable[[str], bool], *, is_own: bool = False
 ) -> set[int]:
     """The facts that came from erased steps only, or that repeat only their content; procedures with any such step.
 
@@ -277,7 +287,7 @@ def facts_from(
     """
     sources: dict[int, list[bool]] = {}
     contents: dict[int, str] = {}
-    notes = unsourced_facts(entries, quotes, written=True) if is_own else set()
+    notes = unsourced_facts(entries, repeats, written=True) if is_own else set()
     for entry in entries:
         match entry.body:
             case FactStated(content=content, category=category, sources=handles):
@@ -288,23 +298,25 @@ def facts_from(
                 sources[fact] += [_is_gone(source.session, source.handle, erased) for source in handles]
             case _:
                 pass
-    return notes | {at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or quotes(contents[at]))}
+    return notes | {
+        at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or repeats(contents[at]))
+    }
 
 
-def unsourced_facts(entries: Sequence[Entry], quotes: Callable[[str], bool], *, written: bool = False) -> set[int]:
+def unsourced_facts(entries: Sequence[Entry], repeats: Callable[[str], bool], *, written: bool = False) -> set[int]:
     """The facts that name no step and repeat erased content; with ``written`` those that a model wrote down."""
     facts = ((entry.position, entry.body) for entry in entries if isinstance(entry.body, FactStated))
     loose = ((at, fact) for at, fact in facts if not fact.sources and (fact.author == "model" or not written))
-    return {at for at, fact in loose if quotes(fact.content)}
+    return {at for at, fact in loose if repeats(fact.content)}
 
 
 def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bool:
-    named, mine = parse_handle(handle), erased.get(session, {})
+    named, parts_here = parse_handle(handle), erased.get(session, {})
     if named is None:
         return False
     if named.observation is None:
-        return all(at in mine for at in range(named.first, min(named.last, named.first + 10_000)))
-    parts = mine.get(named.first, frozenset())
+        return all(at in parts_here for at in range(named.first, min(named.last, named.first + 10_000)))
+    parts = parts_here.get(named.first, frozenset())
     return parts is None or named.observation in parts
 
 
@@ -314,17 +326,17 @@ def cut_facts(session: str, entries: Sequence[Entry], facts: set[int], reason: s
     return Cut(session, len(entries), Erased(tuple(group_positions(bodies)), reason), bodies) if bodies else None
 
 
-def superseded_line(entries: Sequence[Entry], position: int) -> set[int]:
-    """A fact with those it superseded, one after the other."""
+def with_superseded(entries: Sequence[Entry], position: int) -> set[int]:
+    """The positions of a fact and of those that it superseded, one after the other."""
     stated = {entry.position: entry.body for entry in entries if isinstance(entry.body, FactStated)}
-    line: set[int] = set()
+    facts: set[int] = set()
     rest = [position]
     while rest:
         at = rest.pop()
-        if at in stated and at not in line:
-            line.add(at)
+        if at in stated and at not in facts:
+            facts.add(at)
             rest.extend(stated[at].supersedes)
-    return line
+    return facts
 
 
 def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[str], reason: str) -> Cut | None:
