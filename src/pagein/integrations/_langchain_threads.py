@@ -249,17 +249,18 @@ class Threads:
         while True:
             conversation = ThreadConversation(self._open_memory(thread, sessions.count))
             steps = conversation.memory.steps
-            count = None
-            if steps:
-                count = 0 if messages is None else _count_recorded(conversation, steps, items)
+            if not steps:
+                self._close_memory(conversation)
+                break
+            sessions.count += 1
+            count = 0 if messages is None else _count_recorded(conversation, steps, items)
             if count is None:
                 self._close_memory(conversation)
             else:
                 conversation.add_recorded((messages or ())[:count])
                 self._close_memory(newest)
                 newest = conversation
-            sessions.count += bool(steps)
-            if not steps or isinstance(self._source, AgentMemory):
+            if isinstance(self._source, AgentMemory):
                 break
         sessions.conversations += [newest] if newest is not None else []
         self._open[thread] = sessions
@@ -303,7 +304,7 @@ class Threads:
 
 
 class ThreadHolder:
-    """The base of what an agent's graph is given: the memories of its threads, to look into and to close."""
+    """Base of the objects that an application puts into a graph: gives the memories of its threads, and closes them."""
 
     _threads: Threads
 
@@ -320,15 +321,14 @@ class ThreadHolder:
 def _count_recorded(conversation: ThreadConversation, steps: Sequence[Step], items: Sequence[Item]) -> int | None:
     """Count the items that a recorded conversation has, or return None where it is another one.
 
-    A call without a result may stand in the log alone: the run ended before the state that had it was saved.
+    Instructions that the log alone has become the conversation's. A call without a result may stand in the log alone: the
+    run ended before the state that had it was saved.
     """
-    begins_alike = bool(items) and isinstance(items[0], SystemPromptStep)
-    if steps and isinstance(steps[0], SystemPromptStep) and not begins_alike:
+    has_system = bool(items) and isinstance(items[0], SystemPromptStep)
+    if isinstance(steps[0], SystemPromptStep) and not has_system:
         conversation.system, steps = as_text(steps[0].content), steps[1:]
-    at, erased = (
-        0,
-        ERASED if any(entry.erased is not None for entry in runtime_of(conversation.memory).log.read()) else None,
-    )
+    is_erased = any(entry.erased is not None for entry in runtime_of(conversation.memory).log.read())
+    erased, at = ERASED if is_erased else None, 0
     for step in steps:
         mark, result_marks = _step_fingerprints(step, erased)
         if at >= len(items) or not is_same_item(mark, fingerprint(items[at])):
