@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
@@ -255,23 +255,24 @@ def question_room(view: View, limit_share: float) -> int:
     """Return the tokens to leave free for a page-in where the user speaks, else 0: in a full view none would be made."""
     if not is_user_turn(view):
         return 0
-    return max(_most_tokens(view, limit_share) // 2, talk_room(view, limit_share))
+    return max(_max_tokens(view, limit_share) // 2, talk_room(view, limit_share))
 
 
-def _most_tokens(view: View, limit_share: float) -> int:
+def _max_tokens(view: View, limit_share: float) -> int:
+    """Return the tokens that page-ins of a run of tools may have together."""
     return min(int(view.limit * limit_share), ASKED_MAX_TOKENS if is_user_turn(view) else PAGE_IN_MAX_TOKENS)
 
 
-def available_tokens(view: View, limit_share: float, shown: int, *, is_fault: bool) -> int:
+def available_tokens(view: View, limit_share: float, shown_tokens: int, *, is_fault: bool) -> int:
     """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks.
 
     Where nothing was named out of view and the user does not speak, part of it is left for when that happens.
     """
-    most = _most_tokens(view, limit_share)
+    tokens = _max_tokens(view, limit_share)
     if not is_fault and not is_user_turn(view):
-        most = int(most * UNASKED_MAX_SHARE)
-    most = max(most, talk_room(view, limit_share)) - shown
-    return min(most, view.limit - view.tokens)
+        tokens = int(tokens * UNASKED_MAX_SHARE)
+    tokens = max(tokens, talk_room(view, limit_share)) - shown_tokens
+    return min(tokens, view.limit - view.tokens)
 
 
 def build_question(view: View) -> str:
@@ -288,14 +289,24 @@ def build_question(view: View) -> str:
     return question
 
 
-def _ends_of(text: str, most: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
+def _ends_of(text: str, max_chars: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars // 2]}\n{text[-max_chars // 2 :]}"
 
 
 def turn_block(handle: str, speaker: str, at: float, text: str) -> str:
     """The block of a turn out of view: handle, speaker and date, then the text."""
     date = datetime.fromtimestamp(at, UTC).strftime(", %Y-%m-%d") if at > 0 else ""
     return f"[{handle}] {speaker}{date}:\n{quote_lines(text)}"
+
+
+class _RatedTurn(NamedTuple):
+    """A turn that may come back; the best of several is the greatest."""
+
+    worth: float
+    position: int
+    text: str
+    tokens: int
+    source: BlockSource
 
 
 def choose_turns(
@@ -311,10 +322,10 @@ def choose_turns(
 
     matcher = TermMatcher(query_terms(query, QUERY_MAX_NAMES))
     limit = int(tokens * TURN_MAX_SHARE)
-    best: dict[str, tuple[float, int, str, int, BlockSource]] = {}
+    turns: dict[str, _RatedTurn] = {}
     top = max((hit.score for hit in hits), default=0.0)
     for hit in hits:
-        if hit.handle in best or hit.score < top * TURN_MIN_SCORE:
+        if hit.handle in turns or hit.score < top * TURN_MIN_SCORE:
             continue
         whole = texts.get(hit.handle, hit.text)
         text = snippet(whole, matcher, limit, counter)[0] if counter.text(whole) > limit else whole
@@ -323,12 +334,12 @@ def choose_turns(
         block = turn_block(hit.handle, hit.role, hit.at, text)
         cost = counter.text(block) + 1
         source = source_of_hit(hit, block, whole, kind="turn")
-        best[hit.handle] = (worth(hit.score, cost), hit.position, block, cost, source)
+        turns[hit.handle] = _RatedTurn(worth(hit.score, cost), hit.position, block, cost, source)
     chosen = []
-    for _, _, block, cost, source in sorted(best.values(), reverse=True, key=lambda turn: turn[:3]):
-        if cost <= tokens:
-            chosen.append(SourcedBlock(block, source))
-            tokens -= cost
+    for turn in sorted(turns.values(), reverse=True, key=lambda turn: turn[:3]):
+        if turn.tokens <= tokens:
+            chosen.append(SourcedBlock(turn.text, turn.source))
+            tokens -= turn.tokens
     return tuple(chosen)
 
 
@@ -348,15 +359,15 @@ def build_page_in(
     A line or a name is shown where the needs it meets are expected to be ``worth`` its tokens. None where nothing is.
     """
     visible = cache.content(view)
-    found = [] if only_turns else _snippet_blocks(view, hits, int(room * SEARCH_SHARE), query, set(visible.lines))
-    costs = sum(view.counter.text(block.text) + 1 for block in (*turns, *found))
+    passages = [] if only_turns else _snippet_blocks(view, hits, int(room * SEARCH_SHARE), query, set(visible.lines))
+    costs = sum(view.counter.text(block.text) + 1 for block in (*turns, *passages))
     names: tuple[str, ...] = ()
     lines: list[SourcedBlock] = []
     if not only_turns:
-        shown = VisibleContent.parse((block.text for block in (*turns, *found)), view.tracker.parser)
-        seen = VisibleContent.merge((visible, shown))
-        lines, names = _likely_lines(view, seen, room - FRAME_TOKENS - costs, query, worth)
-    blocks = [*found, *lines]
+        shown = VisibleContent.parse((block.text for block in (*turns, *passages)), view.tracker.parser)
+        visible = VisibleContent.merge((visible, shown))
+        lines, names = _likely_lines(view, visible, room - FRAME_TOKENS - costs, query, worth)
+    blocks = [*passages, *lines]
     while turns or names or blocks:
         entry = _render(view, turns, names, blocks)
         if entry.tokens <= room:

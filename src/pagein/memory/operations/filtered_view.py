@@ -43,10 +43,8 @@ def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | N
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = _filter_budget(run, filter)
     view = yield from _filter(run, run.view(limit), filter, int(limit * budget.high), log)
-    ledger, _ = view_operation.reserve_room(run, view)
-    plan, room = view_operation.plan_in_first(
-        run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit)
-    )
+    reserve = view_operation.reserve_room(run, view)._replace(turns=0)  # nothing is paged in for one request
+    plan, room = view_operation.plan_in_first(run.policy, view, budget, reserve.rooms(view.limit))
     if plan is not None:
         view, most = preview(view, plan.replacements), room
         for _ in range(2):  # as nothing is recorded, no need to go down to the low mark

@@ -23,27 +23,19 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
 
     A new one is looked for behind a compaction and a new user message. It stays where it is until the next compaction.
     """
-    state = run.page_in
     if not view.has_replaced_entries:
         with run.problems.guard("nothing is indexed ahead of need"):
             yield from Call(lambda runtime: runtime.search.index(AHEAD_OF_NEED_PER_TURN))
         return view
-    compaction = run.last_compaction
-    state.end_with(compaction)
-    state.used = paging.find_used(view, [page_in.entry for page_in in state.shown], state.visible)
-    if _with_page_ins(state, view).tokens > view.limit:
-        state.shown = ()
-    shown = _with_page_ins(state, view)
+    state, is_asked = run.page_in, paging.is_user_turn(view)
+    shown = _with_earlier(run, view)
     # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
-    fault = paging.NamedFault() if paging.is_user_turn(view) else paging.find_fault(shown, state.visible)
-    standing = -1 if state.occasion is None else state.occasion.fault
-    is_new = state.begin(
-        PageInOccasion(compaction, newest_user_position(view), fault.position if fault.names else standing)
-    )
-    if not is_new:
+    fault = paging.NamedFault() if is_asked else paging.find_fault(shown, state.visible)
+    last_fault = -1 if state.occasion is None else state.occasion.fault
+    fault_position = fault.position if fault.names else last_fault
+    if not state.begin(PageInOccasion(run.last_compaction, newest_user_position(view), fault_position)):
         return shown
-    most = max(view.limit * state.share, paging.talk_room(view, state.share))
-    if paging.is_user_turn(view) and state.tokens > most / 2:
+    if is_asked and state.tokens > max(view.limit * state.share, paging.talk_room(view, state.share)) / 2:
         state.shown, shown = (), view  # the user's words come first
     room = paging.available_tokens(shown, state.share, state.tokens, is_fault=bool(fault.names))
     page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, fault))
@@ -54,6 +46,16 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return shown
     state.shown = (*state.shown, page_in)
     return with_page_in
+
+
+def _with_earlier(run: RunState, view: View) -> View:
+    """The view with the page-ins since the last compaction; they are dropped where they do not fit any more."""
+    state = run.page_in
+    state.end_with(run.last_compaction)
+    state.used = paging.find_used(view, [page_in.entry for page_in in state.shown], state.visible)
+    if _with_page_ins(state, view).tokens > view.limit:
+        state.shown = ()
+    return _with_page_ins(state, view)
 
 
 def _with_page_ins(state: PageInState, view: View) -> View:
@@ -72,12 +74,13 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
     if paging.talk_room(view, run.page_in.share) >= paging.PAGE_IN_MIN_TOKENS:
         return (yield from _find_turns(run, view, room))
+    is_asked = paging.is_user_turn(view)
     # A question asks for its own words: beside those of the newest step they would find its neighbours first.
-    query = paging.build_question(view) if paging.is_user_turn(view) else paging.build_query(view)
+    query = paging.build_question(view) if is_asked else paging.build_query(view)
     hits: tuple[Hit, ...] = ()
     # What was named out of view says what is needed: to look for every word of the task beside it takes three times as long.
     words = " ".join(sorted(fault.names)) if fault.names else query
-    if words and (paging.is_user_turn(view) or fault.names):
+    if words and (is_asked or fault.names):
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
         hits = yield from _search(run, Query(words, paging.MAX_HITS, exclude=view.verbatim_positions))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from pagein.context.compaction.apply import plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy, shortens_unread
@@ -39,6 +40,19 @@ LEDGER_AHEAD_SHARE, LEDGER_TEXTS_PER_TURN = 0.4, 4
 begins before the turn that begins to index."""
 
 NO_ROOM = RequestRoom()
+
+
+class Reserve(NamedTuple):
+    """Tokens to leave free behind the run: for the ledger, most first, and for the turns that the user's words bring back."""
+
+    ledger: tuple[int, ...] = (0,)
+    turns: int = 0
+
+    def rooms(self, room: int) -> tuple[int, ...]:
+        """The rooms to plan the run in, the best first: beside both, half of the turns, less and less ledger, nothing."""
+        run_and_turns = room - self.ledger[0]
+        rooms = (run_and_turns - self.turns, run_and_turns - self.turns // 2)
+        return (*rooms, *(room - tokens for tokens in self.ledger), room)
 
 
 def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
@@ -145,8 +159,7 @@ def _standing_view(run: RunState, limit: int) -> Flow[View]:
 def _start_summary(run: RunState, view: View) -> Flow[None]:
     """Have the model summarise what will leave next, beside the room for the ledger and for the user's question."""
     if run.summaries.summarizer is not None:
-        ledger, turns = reserve_room(run, view)
-        yield from start_due_summary(run, replace(view, limit=max(1, view.limit - ledger[0] - turns)))
+        yield from start_due_summary(run, replace(view, limit=max(1, reserve_room(run, view).rooms(view.limit)[0])))
 
 
 def _with_facts(run: RunState, view: View, facts: tuple[ViewEntry, ...]) -> View:
@@ -220,17 +233,14 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     return view, facts
 
 
-def reserve_room(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
-    """Return the tokens to leave for the ledger, most first, and for what the user's words bring back.
-
-    Both are 0 while everything is in view.
-    """
+def reserve_room(run: RunState, view: View) -> Reserve:
+    """Return the tokens to leave free for what comes back: 0 while everything is in view."""
     if view.tokens <= view.limit and not view.has_replaced_entries:
-        return (0,), 0
+        return Reserve()
     ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
     if not is_user_turn(view):
-        return ledger, 0
-    return ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
+        return Reserve(ledger)
+    return Reserve(ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share))
 
 
 def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
@@ -238,23 +248,22 @@ def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | Non
 
     What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. Raises OverBudget.
     """
-    whole, used = None, room
+    plan, planned_room = None, room
     for _ in range(MAX_PLANS):
-        ledger, turns = reserve_room(run, view)
-        most = room - ledger[0]
-        rooms = (most - turns, most - turns // 2, *(room - tokens for tokens in ledger), room)
-        plan, used = plan_in_first(run.policy, view, run.usage.budget, rooms)
-        if plan is None:
+        reserve = reserve_room(run, view)
+        more, planned_room = plan_in_first(run.policy, view, run.usage.budget, reserve.rooms(room))
+        if more is None:
             break
-        share = room - own_tokens(ledger, view.full_limit)
-        if used < share and shortens_unread(view, plan):
+        # What the model has not read yet comes before what the ledger would have beyond its own share.
+        wider = room - own_tokens(reserve.ledger, view.full_limit)
+        if planned_room < wider and shortens_unread(view, more):
             with suppress(OverBudget):
-                plan, used = plan_to_fit(replace(view, limit=share), run.usage.budget, run.policy), share
-        if plan is None:
+                more, planned_room = plan_to_fit(replace(view, limit=wider), run.usage.budget, run.policy), wider
+        if more is None:
             break
-        whole = plan if whole is None else whole.then(plan)
-        view = preview(view, plan.replacements)
-    return whole, used
+        plan = more if plan is None else plan.then(more)
+        view = preview(view, more.replacements)
+    return plan, planned_room
 
 
 def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
@@ -262,8 +271,8 @@ def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
     page_ins = run.page_in.entries_since(run.last_compaction)
     if not page_ins:
         return None
-    full = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).tokens + sum(entry.tokens for entry in page_ins)
-    if full <= room:
+    tokens = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).tokens
+    if tokens + sum(entry.tokens for entry in page_ins) <= room:
         return None
     plan = _plan_sooner(run, view, room)
     return plan if plan is not None and pays_sooner(view, plan, page_ins) else None
@@ -271,9 +280,10 @@ def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
 
 def _plan_where_lapsed(run: RunState, view: View, room: int) -> Flow[Plan | None]:
     """Plan a compaction that will soon be due where the provider's cache has lapsed: it costs nothing now."""
-    prices, is_near = run.page_in.prices, 2 * view.tokens > room  # what it frees is less than the view
+    prices = run.page_in.prices
+    is_soon_due = 2 * view.tokens > room  # what it frees is less than the view
     newest = max((entry.first for entry in view.run), default=-1)
-    if not is_near or prices.cached >= 1 or run.last_compaction > newest:
+    if not is_soon_due or prices.cached >= 1 or run.last_compaction > newest:
         return None
     seconds = yield from Call(lambda runtime: runtime.requests.seconds_since_last())
     if seconds is None or seconds < prices.lifetime:
