@@ -43,8 +43,8 @@ KNOWN_WINDOW_SHARE = 0.98
 """Share of a provider's window, where its error named it, that the next request may have."""
 
 RECENT_ROOMS = 3
-"""Requests before this one of which one must keep as much free for a compaction to be recorded for it. An application may
-alternate between kinds of requests: an agent's with tools, and one without any."""
+"""Requests that are looked at: if one of them kept as much free as this one, a compaction for it is recorded. An application
+may alternate between kinds of requests: an agent's with tools, and one without any."""
 
 REFUSED_REQUEST_SHARE = 0.75
 """Share of the refused request that the next one may have, where the provider's window is not known."""
@@ -121,20 +121,20 @@ class FoldedLog:
 
 
 Habit = Literal["unknown", "whole", "news"]
-"""The lists that an application hands over: its whole list, or what is new; unknown until one tells."""
+"""An application's habit: it hands over its whole list, or only what is new; "unknown" until a list shows it."""
 
 MAX_KNOWN_LISTS = 4_096
 
 RECENT_REQUESTS = 4
-"""Requests that are known where the host changed them: it may make others, as for a count, before it hands one back."""
+"""Requests that are known again after an application changed them: it may make others, as for a count, before it hands one back."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownList:
     """A list that was handed over, or a request that was given out.
 
-    ``place`` is the number of the run's fingerprints that it covers. ``ending`` is the line in the user's place at the end of
-    a request. An ``is_loose`` list did not begin where the run begins.
+    ``place`` is the number of the run's fingerprints that it covers. ``ending`` is the user's line that pagein adds to a
+    request that would end with the model's. An ``is_loose`` list did not begin where the run begins.
     """
 
     place: int
@@ -147,7 +147,7 @@ class KnownList:
 class SentRequest:
     """A request that was given out: its messages and their hashes, system prompts aside, and ``place`` as in KnownList.
 
-    ``has_ending`` is True if the last message stands in the user's place. ``form`` is its own: the next list may have another.
+    ``has_ending`` is True if the last message is the line that pagein adds. ``form`` is its format: the next list may have another.
     """
 
     hashes: Sequence[bytes]
@@ -230,7 +230,7 @@ class UsageState:
     recent_rooms: tuple[int, ...] = ()
     """Tokens that the last requests kept free, oldest first."""
     is_narrow: bool = False
-    """True if the last view was made narrower than what is recorded, for one request alone."""
+    """True if more left the last view than was recorded, for that request alone."""
     answered_at: float = 0.0
     """The time of the last answer that was recorded in this process: its request came before."""
     reported: Usage | None = None
@@ -257,10 +257,10 @@ class UsageState:
         tools = self.own_tools if room.tools is None else room.tools
         return room.reserve + max(0, tools - self.budget.tools)
 
-    def standing_room(self, beside: int) -> int:
-        """The part of a request's room that others had too: a compaction for it will also serve the next one.
+    def recorded_room(self, beside: int) -> int:
+        """The tokens that recorded compactions keep free: as many as this request and one of the last ones keep free.
 
-        A room that one request has alone is kept free in its view alone: what leaves for it is back in the next view.
+        What this request alone keeps free is free in its view alone: what leaves for it is back in the next view.
         """
         return min(beside, max(self.room_beside(RequestRoom()), *self.recent_rooms, 0))
 
@@ -329,9 +329,9 @@ class PageInState:
     shown: tuple[PageIn, ...] = ()
     """The page-ins since the last compaction, where they were first shown."""
     in_last_view: tuple[PageIn, ...] = ()
-    """Those of the last view: another than ``shown`` where it had less room than the others."""
+    """Those of the last view: others than ``shown`` where that was narrow."""
     occasion: PageInOccasion | None = None
-    """The last occasion on which something was looked for."""
+    """The last occasion on which the search was asked."""
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
     used: tuple[int, tuple[int, ...]] = (-1, ())
     """The position of the newest action, and of the page-ins that alone showed something which it names."""

@@ -32,7 +32,7 @@ filled at most, the share that an extract has at least, and the tokens of the ac
 
 
 def legal_stop(view: View, stop: int) -> int:
-    """Return the last cut at or before ``stop``; where turns of talk leave, the first behind it at which an exchange begins, if any."""
+    """Return the last cut at or before ``stop``. Where turns of talk leave, the first one from ``stop`` on where an exchange begins."""
     allowed = cuts(view)
     if may_fold_users(view):
         starts = {
@@ -165,9 +165,9 @@ def boundary(view: View, tokens: float) -> int:
 
 def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
-    kept = frozenset(entry.first for entry in view.run if is_permanent(entry)) | view.important
-    stays = protected_positions(view) if users else kept
-    run = (entry for entry in view.run if entry.first >= stop or is_protected(entry, stays))
+    permanent = frozenset(entry.first for entry in view.run if is_permanent(entry)) | view.important
+    protected = protected_positions(view) if users else permanent
+    run = (entry for entry in view.run if entry.first >= stop or is_protected(entry, protected))
     staying = (*view.systems, *view.front, *run)
     return tuple(text for entry in staying for text in _entry_texts(entry))
 

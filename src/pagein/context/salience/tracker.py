@@ -199,7 +199,7 @@ class SalienceTracker:
         del self._pending[:count]
 
     def names_before(self, names: Iterable[str]) -> set[str]:
-        """The identifiers among these that were used before the newest turn, whose own texts are not learned from for it."""
+        """Return those of the identifiers that were used before the newest turn; the newest turn's texts stay queued."""
         self.learn_ahead(MAX_PENDING_TEXTS)
         rows = ((name, self._names.get(name)) for name in names)
         return {name for name, row in rows if row is not None and (row.use.last < self.turn or row.use.turns > 1)}

@@ -150,8 +150,8 @@ class Fold:
         )  # fmt: skip
 
     def _important_positions(self, tokens_left: int, tools: Tools) -> frozenset[int]:
-        """The steps in view that are marked as important, then those that a tool's rule keeps, as many as fit in; newest first."""
-        positions = self._told_task(tokens_left / IMPORTANT_SHARE)
+        """The positions of the important steps, newest first, as many as fit in: those that are marked, then those that a tool's rule keeps."""
+        positions = self._text_agent_task(tokens_left / IMPORTANT_SHARE)
         marked = {position for position, importance in self.marks.items() if importance == "high"}
         run = self.body.run if marked or tools.keep else []
         candidates = [entry for entry in reversed(run) if entry.tier != "summary"]
@@ -162,10 +162,10 @@ class Fold:
                 positions.add(entry.first)
         return frozenset(positions)
 
-    def _told_task(self, limit: float) -> set[int]:
-        """The position of the task of a model that acts in its text: results that nothing tells from the user's words would replace it.
+    def _text_agent_task(self, limit: float) -> set[int]:
+        """The position of the task, where the model acts in its text: results that look like the user's words would push it out.
 
-        Empty where what the user said is no more than its share: all of it stays then.
+        Empty while the user's words are within their share: all of them stay then.
         """
         run = self.body.run if sum(self.user_costs) > limit * TASK_SHARE else []
         task = next((entry for entry in run if entry.tier != "pin"), None)

@@ -124,7 +124,8 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     if run.summaries.job is not None:
         yield from collect_summary(run, 0.0)
     beside = run.usage.room_beside(room)
-    limit, request_limit = run.usage.limit_beside(run.usage.standing_room(beside)), run.usage.limit_beside(beside)
+    # A compaction is recorded for what several requests keep free; what one alone does narrows its own view.
+    limit, request_limit = run.usage.limit_beside(run.usage.recorded_room(beside)), run.usage.limit_beside(beside)
     view = yield from _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
