@@ -340,6 +340,42 @@ def test_a_page_of_another_site_may_not_ask(stack):
     assert http.post("/v1/messages", json={**ASK, "messages": USER}, headers=own).status_code == 200
 
 
+PAGE = "https://chat.example.org"
+
+
+def test_a_page_of_an_origin_that_was_named_may_ask_for_models_alone(stack):
+    from pagein.server.settings import hash_key
+
+    made = stack(hello, origins=(PAGE,), keys={hash_key("pk-1"): ""})
+    http = made.http()
+    asks = {"access-control-request-method": "POST", "access-control-request-headers": "content-type,x-api-key"}
+    preflight = http.options("/v1/messages", headers={"origin": PAGE, **asks})
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == PAGE
+    assert preflight.headers["access-control-allow-headers"] == "content-type,x-api-key"
+    body, head = {**ASK, "messages": USER}, {"origin": PAGE, "x-pagein-key": "pk-1"}
+    answer = http.post("/v1/messages", json=body, headers=head)
+    assert answer.status_code == 200
+    assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (PAGE, "origin")
+    assert "origin" not in made.provider.received[-1].headers
+    refused = http.post("/v1/messages", json=body, headers={"origin": PAGE})
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE)
+    for path in ("/inspect/api/runs", "/mcp"):
+        assert http.get(path, headers=head).status_code == 403
+        assert "access-control-allow-origin" not in http.options(path, headers={"origin": PAGE, **asks}).headers
+    for origin in ("https://evil.example", "https://chat.example.org.evil.example", "http://chat.example.org"):
+        assert http.options("/v1/messages", headers={"origin": origin, **asks}).status_code in (401, 403)
+        assert http.post("/v1/messages", json=body, headers={**head, "origin": origin}).status_code == 403
+
+
+def test_headers_of_one_connection_stay_there(stack):
+    made = stack(hello)
+    head = {"connection": "keep-alive, X-Hop", "x-hop": "secret", "x-end": "goes on"}
+    assert made.http().post("/v1/messages", json={**ASK, "messages": USER}, headers=head).status_code == 200
+    assert "x-hop" not in made.provider.received[0].headers
+    assert made.provider.received[0].headers["x-end"] == "goes on"
+
+
 def test_proxy_keys_name_a_tenant_and_no_key_is_refused(stack):
     from pagein.server.settings import hash_key
 

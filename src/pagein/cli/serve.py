@@ -222,6 +222,7 @@ def server_settings(
         strict=strict,
         tenant=option_or_setting(config, "tenant", tenant),
         keys=_text_table(config, "server.clients"),
+        origins=config.value("server.origins"),
         tenant_secret=os.environ.get(TENANT_SECRET, ""),
         options=options,
     )

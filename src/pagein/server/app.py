@@ -17,7 +17,18 @@ from pagein.errors import PageinError
 from pagein.memory.agent_memory import AgentMemory
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
-from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, header_map, send_answer, send_json
+from pagein.server.http import (
+    OWN_HEADER,
+    Receive,
+    Scope,
+    Send,
+    StreamBroken,
+    answer_preflight,
+    header_map,
+    send_answer,
+    send_for_origin,
+    send_json,
+)
 from pagein.server.inspector.app import BASE as INSPECTOR
 from pagein.server.inspector.app import InspectorApp, InspectorSettings
 from pagein.server.memories import MemoryPool
@@ -34,6 +45,7 @@ from pagein.server.settings import (
 )
 from pagein.server.wire import RESPONSES, error_body, find_endpoint
 
+MCP = "/mcp"
 KEY_HEADER, UPSTREAMS_HEADER = "x-pagein-key", "x-pagein-upstreams"
 
 STORE_SECONDS = 30.0
@@ -142,6 +154,14 @@ class ServerApp:
         if path in ("/livez", "/readyz", "/metrics") and scope["method"] in ("GET", "HEAD"):
             await self._tell(path, send)
             return
+        origin = headers.get("origin", "")
+        if origin in self.settings.origins and not _is_own_page(path):
+            # Providers refuse what they take for a page's own request.
+            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0].lower() != b"origin"]}
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                await answer_preflight(send, headers)
+                return
+            send = send_for_origin(send, headers.pop("origin"))
         tenant = self._tenant_of(headers, scope["query_string"])
         has_key = self.settings.host not in LOOPBACK  # a server that others can reach needs one
         is_outside = ".." in path.split("/")  # of the upstream's own path
@@ -159,12 +179,10 @@ class ServerApp:
         if parts is None:
             await send_json(send, 503, b'{"error": {"message": "not ready", "type": "api_error"}}', retry_after="1")
             return
-        if path == "/mcp":
+        if path == MCP:
             await parts.mcp.get(tenant, _no_mcp)(scope, receive, send)
             return
-        if (path == INSPECTOR or path.startswith(f"{INSPECTOR}/")) and not (
-            self.settings.keys or self.settings.tenant_secret
-        ):
+        if _is_own_page(path) and not (self.settings.keys or self.settings.tenant_secret):
             await self._inspect(parts, scope, receive, send)
             return
         endpoint = find_endpoint(self.settings.upstream_of(path)[2]) if scope["method"] == "POST" else None
@@ -216,6 +234,11 @@ class ServerApp:
         if not settings.keys:
             return settings.tenant
         return self.settings.keys.get(hash_key(headers.get(KEY_HEADER, "")))
+
+
+def _is_own_page(path: str) -> bool:
+    """True for what shows the runs: no page of another site reads that."""
+    return path in (MCP, INSPECTOR) or path.startswith(f"{INSPECTOR}/")
 
 
 async def _no_mcp(scope: Scope, receive: Receive, send: Send) -> None:

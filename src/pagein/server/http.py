@@ -131,7 +131,8 @@ def parse_object(data: bytes) -> dict[str, Any] | None:
 
 def request_headers(pairs: Iterable[tuple[bytes, bytes]], *, without: Iterable[bytes] = ()) -> Pairs:
     """The headers of a request that are passed on."""
-    left_out = {*_HOP_BY_HOP, b"host", b"content-length", b"expect", *without}
+    pairs = list(pairs)
+    left_out = {*_HOP_BY_HOP, *_named_by_connection(pairs), b"host", b"content-length", b"expect", *without}
     return [
         (name, value)
         for name, value in pairs
@@ -141,8 +142,43 @@ def request_headers(pairs: Iterable[tuple[bytes, bytes]], *, without: Iterable[b
 
 def response_headers(pairs: Iterable[tuple[bytes, bytes]], *, without: Iterable[bytes] = ()) -> Pairs:
     """The headers of an answer that are passed on."""
-    left_out = {*_HOP_BY_HOP, *without}
+    pairs = list(pairs)
+    left_out = {*_HOP_BY_HOP, *_named_by_connection(pairs), *without}
     return [(name.lower(), value) for name, value in pairs if name.lower() not in left_out]
+
+
+def _named_by_connection(pairs: Pairs) -> set[bytes]:
+    """The headers that are of this connection alone, by its own header."""
+    names = (name for key, value in pairs if key.lower() == b"connection" for name in value.split(b","))
+    return {name.strip().lower() for name in names}
+
+
+def send_for_origin(send: Send, origin: str) -> Send:
+    """Send answers that a page of this origin may read; what the upstream says of pages is of its own site."""
+
+    async def send_allowed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            pairs = [pair for pair in message["headers"] if not pair[0].lower().startswith(b"access-control-")]
+            message = {**message, "headers": [*pairs, *_pairs_for_origin(origin)]}
+        await send(message)
+
+    return send_allowed
+
+
+def _pairs_for_origin(origin: str) -> Pairs:
+    pairs = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
+    return [*pairs, (b"access-control-expose-headers", b"*")]
+
+
+async def answer_preflight(send: Send, headers: Mapping[str, str]) -> None:
+    """Answer a browser's question whether a page may ask."""
+    pairs = _pairs_for_origin(headers.get("origin", ""))
+    pairs += [(b"access-control-allow-methods", b"GET, POST"), (b"access-control-max-age", b"600")]
+    asked = headers.get("access-control-request-headers", "")
+    pairs += [(b"access-control-allow-headers", asked.encode("latin-1"))] if asked else []
+    if "access-control-request-private-network" in headers:
+        pairs.append((b"access-control-allow-private-network", b"true"))
+    await send_answer(send, 204, pairs, b"")
 
 
 async def start_answer(send: Send, status: int, pairs: Pairs) -> None:

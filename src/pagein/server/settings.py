@@ -53,6 +53,8 @@ class ServerSettings:
     strict: bool = False
     tenant: str = ""
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    origins: tuple[str, ...] = ()
+    """The origins of the web pages of other sites that may ask for models."""
     tenant_secret: str = field(default="", repr=False)
     """Where it is set, each credential of the provider is a tenant of its own, named by a hash with this key."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

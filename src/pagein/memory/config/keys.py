@@ -69,6 +69,7 @@ _EXTRA: Mapping[str, tuple[Any, Any]] = {
 _SERVER: Mapping[str, tuple[Any, Any]] = {
     "server.upstreams": (Annotated[Mapping[str, Any], Constraint(kind="table", form="a table of names and addresses", guarded="."), 'Upstreams of `pagein serve`, the first is the default: `name = "https://..."`.'], None),
     "server.clients": (Annotated[Mapping[str, Any], Constraint(kind="table", form="a table of hashes and tenants"), "Who may use `pagein serve` from other machines: the SHA-256 of a proxy key, in hexadecimal, and its tenant."], None),
+    "server.origins": (Annotated[tuple[str, ...], Constraint(form="a list of origins", pattern=r"https?://[^/\s]+|[a-z-]+://[^/\s]*"), "Origins of web pages and browser extensions that may use `pagein serve`, such as `https://chat.example.org`."], ()),
     "server.window": (Annotated[int, POSITIVE_TOKENS, "Window that `pagein serve` takes every model to have. Default: the model's."], None),
     "server.mode": (Annotated[str, Constraint(choices=("view", "observe", "off")), "What `pagein serve` does: send views, record alone, or neither."], "view"),
 }  # fmt: skip
