@@ -280,6 +280,8 @@ class Stage:
     system: str = "You mend code."
     notices: list[str] = field(default_factory=list)
     last_request: list[Row] | None = None
+    running: dict[int, Utterance] = field(default_factory=dict)
+    """Results that stand in the list as ``RUNNING`` yet, by their place in what was said."""
     with_context: tuple[int, list[Any]] | None = None
     """The number of the user's newest message in the list, and the rows that stand in its place while it is answered."""
 
@@ -312,7 +314,10 @@ class Stage:
         self.last_request = rows
         validate(request, self.talk.format)
         newest = next((words.text for words in reversed(self.said) if words.role == "user"), "")
-        assert newest in _all_text(rows), f"the user's words {newest!r:.60} are not in the request"
+        shown = _all_text(rows)
+        assert all(line in shown for line in newest.split("\n")), (
+            f"the user's words {newest!r:.60} are not in the request"
+        )
 
 
 def _all_text(value: Any) -> str:
@@ -388,6 +393,73 @@ def _hand_whole_with_clock_in_task(stage: Stage) -> None:
         stage.reopen()
     stage.hand_over(stage.rows)
     assert task.has_image or len(stage.memory.branches()) <= 2, "a branch for each turn"
+
+
+def _hand_whole_with_clock_in_block(stage: Stage) -> None:
+    """The whole list, whose first message has the time in a block of its own; every third turn in two."""
+    task, spoken = stage.talk.turns[0][0], len(stage.said)
+    clocks = [f"It is {spoken % 7} o'clock.", *(["The boat lies at pier 3."] if spoken % 3 == 0 else [])]
+    texts = [task.text, *clocks] if stage.talk.seed % 2 else [*clocks, task.text]
+    kind = "input_text" if stage.talk.format == "openai-responses" else "text"
+    blocks = [{"type": kind, "text": text} for text in texts if text]
+    images = to_rows([task], stage.talk.format)[0]["content"][-1:] if task.has_image else []
+    stage.said[0] = replace(task, text="\n".join(texts))
+    stage.rows[0] = {"role": "user", "content": [*blocks, *images]}
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    stage.hand_over(stage.rows)
+    assert len(stage.memory.branches()) <= 2, "a branch for each turn"
+
+
+RUNNING = "The job is running."
+"""What stands in the place of a result that has not come yet."""
+
+
+def _hand_late_results(stage: Stage) -> None:
+    """The whole list, in which some results come when the run has gone on: until then a word stands in their place."""
+    first = len(stage.said) - len(stage.new)
+    is_late = stage.said[-1].role == "result" and stage.draw.random() < 0.5
+    # An empty text in the place of another one may as well say that it was cleared.
+    for place in (place for place in range(first, len(stage.said)) if is_late and stage.said[place].text):
+        stage.running[place], stage.said[place] = stage.said[place], replace(stage.said[place], text=RUNNING)
+    has_come = stage.said[-1].role != "result" and stage.draw.random() < 0.6
+    for place in [*stage.running] if has_come else ():
+        if stage.draw.random() < 0.7:
+            stage.said[place] = stage.running.pop(place)
+    stage.rows = to_rows(stage.said, stage.talk.format)
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    stage.hand_over(stage.rows)
+
+
+def _hand_without_thoughts(stage: Stage) -> None:
+    """The whole list, in which the client takes the model's reasoning out of the text of all replies but its newest one."""
+    newest = stage.said[-1]
+    if newest.role == "assistant" and newest.text:
+        thought = ("<think>\nI see {}.\n</think>\n", "I see {}.</think>")[stage.talk.seed // 8 % 2]
+        stage.said[-1] = replace(newest, text=thought.format(len(stage.said)) + newest.text)
+        stage.hand_over([*stage.rows[: -len(stage.new)], *to_rows(stage.said[-1:], stage.talk.format)])
+    if stage.draw.random() < 0.3:
+        stage.reopen()
+    stage.hand_over(stage.rows)
+    assert len(stage.memory.branches()) == 1, "reasoning that was taken out was taken for an edit"
+
+
+def _hand_begun_answers(stage: Stage) -> None:
+    """The whole list, in which the host began some answers; the model went on with them, and the list has both as one."""
+    answer = stage.said[-1]
+    begun, space, rest = answer.text.partition(" ")
+    if answer.role == "assistant" and not answer.calls and len(rest) > len(begun) and stage.draw.random() < 0.6:
+        begun_rows = to_rows([replace(answer, text=begun)], stage.talk.format)
+        stage.hand_over([*stage.rows[: -len(stage.new)], *begun_rows])
+        stage.said[-1:] = [replace(answer, text=begun), replace(answer, text=rest.strip())]
+        if stage.draw.random() < 0.3:
+            stage.memory.record_messages(to_rows([replace(answer, text=space + rest)], stage.talk.format), whole=False)
+            stage.said[-1] = replace(answer, text=space + rest)
+        if stage.draw.random() < 0.3:
+            stage.reopen()
+    stage.hand_over(stage.rows)
+    assert len(stage.memory.branches()) == 1, "an answer that goes on was taken for an edit"
 
 
 def _hand_with_context(stage: Stage) -> None:
@@ -705,6 +777,10 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "whole": _hand_whole,
     "clock": _hand_whole_with_clock,
     "clock in task": _hand_whole_with_clock_in_task,
+    "clock in block": _hand_whole_with_clock_in_block,
+    "late results": _hand_late_results,
+    "thoughts": _hand_without_thoughts,
+    "begun answers": _hand_begun_answers,
     "context": _hand_with_context,
     "crash": _hand_whole_after_crash,
     "request": _hand_request_back,

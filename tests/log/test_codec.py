@@ -90,6 +90,7 @@ STORED = {
     ("compaction", 1): "replacements policy reason tokens_before tokens_after",
     ("compaction", 2): "replacements policy reason tokens_before tokens_after fidelity",
     ("compaction", 3): "replacements policy reason tokens_before tokens_after fidelity",
+    ("compaction", 4): "replacements policy reason tokens_before tokens_after fidelity",
     ("fact_confirmed", 1): "fact confidence sources author reason",
     ("fact_removed", 1): "fact reason author",
     (
@@ -117,7 +118,7 @@ STORED = {
     ("Replacement", 1): "first last stubs summary author",
     ("Replacement", 2): "first last stubs summary author record",
     ("Source", 1): "session handle",
-    ("Stub", 1): "slot index text tier",
+    ("Stub", 1): "slot index text tier parts",
     ("RetentionScore", 1): "kind total in_sight reachable",
     ("Text", 1): "text extra",
     ("ToolCall", 1): "id name arguments at extra",

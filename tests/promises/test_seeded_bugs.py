@@ -23,6 +23,7 @@ from pagein.memory.host_memory import take_turn
 from pagein.memory.operations import client_lists, compact, load, pins
 from pagein.memory.operations import view as views
 from pagein.memory.operations.load import write_snapshot
+from pagein.search import index_writes
 from pagein.testing.machine import MemoryMachine, profile
 
 
@@ -204,6 +205,23 @@ def a_cleared_result_is_an_edit(patch):
     patch.setattr(client_lists._Reader, "_read_results", wrong)
 
 
+def a_snapshot_forgets_what_a_list_words_anew(patch):
+    right = snapshots.fold_to_state
+    patch.setattr(snapshots, "fold_to_state", lambda fold: right(fold) | {"rewritten": []})
+
+
+def a_search_has_the_words_of_before(patch):
+    right = index_writes.passages
+    patch.setattr(
+        index_writes, "passages", lambda entry, own=(): [] if isinstance(entry.body, Compaction) else right(entry, own)
+    )
+
+
+def words_of_other_letters_are_no_words(patch):
+    right = index_writes.terms
+    patch.setattr(index_writes, "terms", lambda text: [term for term in right(text) if term.isascii()])
+
+
 BUGS = {
     a_result_stands_before_its_call: "orphan tool result",
     a_cut_parts_a_call_from_its_result: "the view has no action there",
@@ -224,8 +242,11 @@ BUGS = {
     a_snapshot_is_taken_although_an_undo_came: "from a snapshot, and",
     a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: "from a snapshot, and|unreachable, but got: Compaction",
     joined_or_divided_words_are_an_edit: "was taken for an edit",
-    a_cleared_result_is_an_edit: "clear_results was taken for an edit",
+    a_cleared_result_is_an_edit: "clear_results was taken for an edit|unexpected entry",
     each_request_begins_with_the_time: "without a compaction between|the view says",
+    a_snapshot_forgets_what_a_list_words_anew: "from a snapshot, and|is read back as",
+    a_search_has_the_words_of_before: "is not found",
+    words_of_other_letters_are_no_words: "is not found",
 }
 """The seeded bugs, with a pattern of the message that the machine must raise."""
 
@@ -270,6 +291,11 @@ MACHINES = {
     a_range_off_by_one_hides_a_step: moves_only(Folding, "assistant_speaks", "user_speaks", "compact"),
     a_reused_call_id_goes_out_twice: moves_only(Folding, "whole_turn", "assistant_calls"),
     a_second_late_result_is_taken: moves_only(Folding, "assistant_calls", "result_comes_late", "user_interrupts"),
+    a_snapshot_forgets_what_a_list_words_anew: moves_only(
+        Folding, "client_words_anew", "clear_view", "goes_on_elsewhere"
+    ),
+    a_search_has_the_words_of_before: moves_only(Folding, "client_words_anew", "clear_view", "compact"),
+    words_of_other_letters_are_no_words: moves_only(Folding, "client_words_anew", "clear_view", "compact"),
     a_snapshot_is_taken_although_an_undo_came: (
         moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere")
     ),

@@ -24,16 +24,12 @@ def test_each_word_is_recorded_once_whatever_the_host_hands_over():
 
 @pytest.mark.parametrize("seed", [571547, 500147])
 def test_of_two_messages_with_the_same_words_either_may_be_left_out_beside_one_of_the_hosts(seed):
-    report = fuzz_hosting(seed=seed, count=1)
-    assert set(report.played) == {"trimmed, reminder"}
-    assert report.failures == []
+    assert fuzz_hosting(seed=seed, count=1, ways=["trimmed, reminder"]).failures == []
 
 
 @pytest.mark.parametrize("seed", [580096, 542800])
 def test_results_of_open_calls_are_new_though_an_earlier_step_has_the_same(seed):
-    report = fuzz_hosting(seed=seed, count=1)
-    assert set(report.played) == {"seeds"}
-    assert report.failures == []
+    assert fuzz_hosting(seed=seed, count=1, ways=["seeds"]).failures == []
 
 
 def test_the_fuzzer_sees_a_list_that_is_taken_for_new(monkeypatch):

@@ -106,17 +106,66 @@ def test_a_new_wording_that_leaves_out_what_followed_is_a_branch(tmp_path, whole
             memory.record_messages([clock(8), *work(9)], whole=True)
 
 
-def test_a_picture_in_the_words_is_a_branch(tmp_path):
-    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
-    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{pixel}"}}
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["one process", "reopened"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda turn: [text(TASK), text(f"It is {turn} o'clock, and a{turn}.py is open.")],
+        lambda turn: [text(f"It is {turn} o'clock."), text(TASK)],
+        lambda turn: [text(f"It is {turn} o'clock."), PICTURE],
+        lambda turn: [text(TASK), *(text(f"a{number}.py is open.") for number in range(turn % 3 + 1)), PICTURE],
+    ],
+    ids=["behind", "before", "picture", "more blocks"],
+)
+def test_a_block_of_the_first_message_that_changes_each_turn_is_one_branch(tmp_path, parts, reopened):
+    path, rows = tmp_path / "run.db", []
+    memory = open_memory(path)
+    for turn in range(12):
+        if reopened:
+            memory.close()
+            memory = open_memory(path)
+        rows = [{"role": "user", "content": parts(turn)}, *rows[1:]]
+        memory.record_messages(rows)
+        assert memory.to_messages()[0]["content"] == parts(turn)
+        assert len(memory.steps) == (len(rows) + 1) // 2
+        rows = [*rows, *work(turn)]
+    assert branches_of(memory) == ["main", "branch-1"]
+    memory.close()
+
+
+def test_a_clock_in_the_system_prompt_too_is_one_branch(tmp_path):
     rows = []
     with open_memory(tmp_path / "run.db") as memory:
-        for turn in range(3):
-            words = [{"type": "text", "text": f"It is {turn} o'clock."}, picture]
-            rows = [{"role": "user", "content": words}, *rows[1:], *work(turn)]
-            memory.record_messages(rows)
-            assert f"It is {turn} o'clock." in str(memory.to_messages())
-        assert branches_of(memory) == ["main", "branch-1", "branch-2"]
+        for turn in range(8):
+            rows = [clock(turn), *rows[1:]]
+            memory.record_messages([{"role": "system", "content": f"You mend. It is {turn} o'clock."}, *rows])
+            rows = [*rows, *work(turn)]
+        assert branches_of(memory) == ["main", "branch-1"]
+
+
+def test_words_around_each_newest_message_that_change_while_it_is_worked_on_are_two_branches(tmp_path):
+    rows = [{"role": "user", "content": TASK}]
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(20):
+            newest = max(at for at, row in enumerate(rows) if row["role"] == "user")
+            words = f"value = {turn * 7}\n{rows[newest]['content']}\na{turn}.py is open."
+            memory.record_messages([*rows[:newest], {"role": "user", "content": words}, *rows[newest + 1 :]])
+            assert words in [as_text(step.content) for step in memory.steps]
+            rows += work(turn)
+            if turn % 4 == 3:
+                rows += [
+                    {"role": "assistant", "content": f"Done {turn}."},
+                    {"role": "user", "content": f"Now do {turn}."},
+                ]
+        assert len(branches_of(memory)) <= 3
 
 
 def test_a_task_behind_what_was_looked_up_for_each_turn_is_one_branch(tmp_path):
@@ -158,6 +207,16 @@ def test_a_branch_from_before_a_new_wording_has_the_newest_words(tmp_path):
         words = [as_text(step.content) for step in memory.steps if isinstance(step, TaskStep)]
         assert words == [clock(5)["content"], edited[-1]["content"]]
         assert memory.to_messages()[0]["content"] == clock(5)["content"]
+
+
+def test_words_that_a_list_has_again_after_a_restart_are_its_words(tmp_path):
+    path, rows = tmp_path / "run.db", []
+    for turn in range(10):
+        with open_memory(path) as memory:
+            rows = [clock(turn % 3), *rows[1:]]
+            memory.record_messages(rows)
+            assert clock(turn % 3)["content"] == memory.to_messages()[0]["content"]
+        rows = [*rows, *work(turn)]
 
 
 def test_facts_are_learned_from_the_newest_words_too(tmp_path):

@@ -103,7 +103,8 @@ def test_each_result_is_named_once():
     for stop in range(1, len(rows) + 1):
         memory.record_messages(clear(rows[:stop], CLEARED["cleared"], keep=2))
     assert memory.repairs == tuple(
-        f"the list has s{at}.0 shorter than recorded, or cleared: what was recorded stays" for at in (1, 5, 9, 13)
+        f"the list has s{at}.0 shorter than recorded, cleared or respelled: what was recorded stays"
+        for at in (1, 5, 9, 13)
     )
 
 
@@ -141,7 +142,6 @@ def test_shortened_arguments_and_dropped_images_are_no_edit(hand_over, form):
 EDITS = {
     "words of the user": (0, said("user", "Read 0, all of it.")),
     "fewer words of the user": (0, said("user", "Read")),
-    "a corrected result": (2, result(0, "Line 7 of the file.\n")),
     "an answer": (3, said("assistant", "None.")),
 }
 
@@ -155,12 +155,20 @@ def test_what_somebody_changed_is_an_edit(hand_over, edit):
 
 
 @pytest.mark.parametrize("text", ["Line 7.", "removed", "", "[1, 2]"])
-@pytest.mark.parametrize("rest", [[], [said("assistant", "Oh.")]])
-def test_another_last_result_is_an_edit(hand_over, text, rest):
+@pytest.mark.parametrize("rest", [[], [said("assistant", "Oh.")]], ids=["nothing behind it", "an answer behind it"])
+def test_another_last_result_is_an_edit_unless_an_answer_follows(hand_over, text, rest):
     rows = [*talk(2)][:-1]
     memory = hand_over([rows, [*rows[:-1], result(1, text), *rest]])
-    assert len(memory.branches()) == 2
+    assert len(memory.branches()) == (1 if rest else 2)
     assert as_text(memory.steps[4].observations[0].content) == text
+
+
+def test_a_result_in_other_words_of_the_same_length_is_shown_with_these(hand_over):
+    rows = [*talk(2)]
+    memory = hand_over([rows, [*rows[:2], result(0, "Line 7 of the file.\n"), *rows[3:], said("user", "And now?")]])
+    assert len(memory.branches()) == 1
+    assert as_text(memory.steps[1].observations[0].content) == "Line 7 of the file.\n"
+    assert "Line 7 of the file." in str(memory.to_messages())
 
 
 def test_a_last_result_that_is_cleared_behind_its_answer_is_no_edit(hand_over):

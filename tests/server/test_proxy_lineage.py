@@ -1,13 +1,15 @@
 """Whose request it is: retries, edits, forks, compactions, titles, restarts, and clients that share a name or a beginning."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import openai
 import pytest
 
 from pagein import AgentMemory
-from pagein.testing.provider import Answer, ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
 from tests.server.sdk_agents import TOOL, result_of, run_messages
 
 pytestmark = pytest.mark.slow
@@ -278,3 +280,26 @@ def test_a_server_that_forgot_a_name_finds_its_run_in_the_store(stack, monkeypat
         with made.memory(name) as memory:
             assert len(memory.steps) == 6
             assert [branch.name for branch in memory.branches()] == ["main"]
+
+
+def test_a_first_request_that_failed_is_the_same_run_when_it_is_asked_again(stack):
+    made = stack(ScriptedProvider(counting(), faults={0: Fault("rate-limit"), 1: Fault("bare-500")}))
+    ask = {"model": "claude-opus-4-8", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello there."}]}
+    assert [made.http().post("/v1/messages", json=ask).status_code for _ in range(3)] == [429, 500, 200]
+    assert len(sessions(made)) == 1
+    made.http().post("/v1/messages", json=ask)  # somebody else may say the same
+    assert len(sessions(made)) == 2
+
+
+def test_two_first_requests_at_once_are_two_runs(stack):
+    waiting = threading.Barrier(2, timeout=30)
+
+    def both(question):
+        waiting.wait()
+        return Answer("Hello.")
+
+    made = stack(both)
+    ask = {"model": "claude-opus-4-8", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello there."}]}
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: made.http().post("/v1/messages", json=ask), range(2)))
+    assert len(sessions(made)) == 2

@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pagein.events.steps import Observation, Step
+from pagein.events.steps import Content, Observation, Part, Step
 
 Tier = Literal["clip", "mask", "reasoning", "summary", "dropped", "floor"]
 """The tier of compaction that removed a text from the view."""
 
 Slot = Literal["content", "thinking", "arguments", "observation"]
+
+IN_TEXT = -1
+"""Index of the content of a result that came as a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,26 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """Replacement text for one slot of a step: its content, thinking, or the arguments or observation of call ``index``."""
+    """Replacement text for one slot of a step: its content, thinking, or the arguments or observation of call ``index``.
+
+    ``parts`` are what an application's list has in the slot, where that is not text alone.
+    """
 
     slot: Slot
     index: int
     text: str
     tier: Tier
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def content(self) -> Content:
+        """The content of the slot."""
+        return self.parts or self.text
+
+    @property
+    def is_of_result(self) -> bool:
+        """True for a result in a list's words."""
+        return self.slot == "observation" or self.index == IN_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,10 @@ RELISTED = "list"
 """Policy of a compaction by which an application's list shortened or took back what it had handed over before."""
 
 REWRITTEN = "rewritten"
-"""Policy of a compaction by which an application's list has other words in the place of a message, as it had before."""
+"""Policy of a compaction by which an application's list has other words in the place of a message or a result, as it had before.
+
+The replacement of a result behind its action is from the action to the result.
+"""
 
 BY_LIST = frozenset((RELISTED, REWRITTEN))
 """Policies of what an application's list changes: the view says what the list does."""

@@ -7,6 +7,7 @@ None of it is part of what is said.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,19 @@ _RESPELLED_KEYS = frozenset(
     | {"stop_reason", "stop_sequence", "stop_details", "container", "_thought"}
 )
 """Fields that a provider or its client fills in anew: they come and go between a response and the next request."""
+
+_THINKING = re.compile(
+    r"(?:<(?:think|thinking|thought|reasoning)>|\A(?=[^<]*</think)).*?</(?:think|thinking|thought|reasoning)>"
+    r"|<details type=\"reasoning\"[^>]*>.*?</details>",
+    re.DOTALL | re.IGNORECASE,
+)
+"""A model's reasoning in the text of its answer. Some servers' templates open it themselves, so only its end is in the text."""
+
+
+def without_thinking_text(text: str) -> str:
+    """Return a model's text without the reasoning in it, which clients take out of older answers; all of it where that is all."""
+    rest = _THINKING.sub("", text) if "</" in text else text
+    return rest if rest.strip() else text
 
 
 def without_cache_markers(value: Any) -> Any:

@@ -28,7 +28,13 @@ from pagein._common.surrogates import replace_surrogates
 from pagein.errors import ConfigurationError, ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Replacement, Undo, Unpin
-from pagein.events.normal_form import CACHE_MARKERS, normal_arguments, normal_fields, speaker_name
+from pagein.events.normal_form import (
+    CACHE_MARKERS,
+    normal_arguments,
+    normal_fields,
+    speaker_name,
+    without_thinking_text,
+)
 from pagein.events.quoting import HIDDEN
 
 
@@ -196,7 +202,7 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     """Hash the normal spelling of an item; observations of an action are hashed by themselves.
 
     Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
-    what a model said its text and its calls count: clients drop its reasoning and its annotations. Of the fields beside a
+    what a model said its text and its calls count: clients drop its reasoning, also from its text, and its annotations. Of the fields beside a
     user's message its name counts: clients add times, ids and notes of their own, and change them.
     """
     if isinstance(item, steps.Observation) and item.is_message:
@@ -246,7 +252,10 @@ def relisted_fingerprint(mark: bytes, by: Replacement) -> bytes:
     """The fingerprint of an item that a list changed: that of its new words; what was taken back stands outside the chain."""
     if not by.stubs:
         return SYSTEM_PREFIX + mark[1:]
-    return mark if mark == erased_fingerprint(mark) else fingerprint(steps.TaskStep(by.stubs[0].text))
+    if mark == erased_fingerprint(mark):
+        return mark
+    content = by.stubs[0].content
+    return fingerprint(steps.Observation("", content) if mark.startswith(RESULT_PREFIX) else steps.TaskStep(content))
 
 
 def is_same_item(recorded: bytes, other: bytes) -> bool:
@@ -257,7 +266,7 @@ def is_same_item(recorded: bytes, other: bytes) -> bool:
 def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
     match part:
         case steps.Text(text=text) if is_model:
-            return ("text", normal) if (normal := normal_text(text)) else ()
+            return ("text", normal) if (normal := normal_text(without_thinking_text(text))) else ()
         case steps.Text(text=text, extra=extra):
             normal, beside = normal_text(text), _normal_extra(extra)
             return ("text", normal, beside) if normal or beside else ()

@@ -34,6 +34,7 @@ UPCASTERS: Upcasters = {
     # version 2 adds a replacement's record and the fidelity, which may be absent
     ("compaction", 1): lambda before: before,
     ("compaction", 2): lambda before: before,  # version 3 may be deflated, which the spelling says
+    ("compaction", 3): lambda before: before,  # version 4 adds the parts of a stub, which may be absent
     ("pin", 1): lambda before: before,  # version 2 adds the author, which may be absent
 }
 
@@ -99,6 +100,32 @@ class _Observed(Struct, omit_defaults=True, forbid_unknown_fields=True):
     index: int
     observation: _Observation
     late: bool = False
+
+
+class _Stub(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    slot: entries.Slot
+    index: int
+    text: str
+    tier: entries.Tier
+    parts: tuple[_Text | _Image | _Opaque, ...] = ()
+
+
+class _Replacement(Struct, forbid_unknown_fields=True):
+    first: int
+    last: int
+    stubs: tuple[_Stub, ...] = ()
+    summary: str | None = None
+    author: str = "extractive"
+    record: str = ""
+
+
+class _Compaction(Struct, forbid_unknown_fields=True):
+    replacements: tuple[_Replacement, ...]
+    policy: str
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    fidelity: tuple[entries.RetentionScore, ...] = ()
 
 
 class _Packed(Struct, forbid_unknown_fields=True):
@@ -186,6 +213,36 @@ def _observed_in(body: _Observed) -> entries.Observed:
     return entries.Observed(body.action, body.index, _observation_in(body.observation), body.late)
 
 
+def _compaction_out(body: entries.Compaction) -> _Compaction:
+    return _Compaction(
+        tuple(map(_replacement_out, body.replacements)),
+        body.policy,
+        body.reason,
+        body.tokens_before,
+        body.tokens_after,
+        body.fidelity,
+    )
+
+
+def _replacement_out(by: entries.Replacement) -> _Replacement:
+    stubs = (_Stub(stub.slot, stub.index, stub.text, stub.tier, tuple(map(_part_out, stub.parts))) for stub in by.stubs)
+    return _Replacement(by.first, by.last, tuple(stubs), by.summary, by.author, by.record)
+
+
+def _compaction_in(body: _Compaction) -> entries.Compaction:
+    replacements = tuple(map(_replacement_in, body.replacements))
+    return entries.Compaction(
+        replacements, body.policy, body.reason, body.tokens_before, body.tokens_after, body.fidelity
+    )
+
+
+def _replacement_in(by: _Replacement) -> entries.Replacement:
+    stubs = (
+        entries.Stub(stub.slot, stub.index, stub.text, stub.tier, tuple(map(_part_in, stub.parts))) for stub in by.stubs
+    )
+    return entries.Replacement(by.first, by.last, tuple(stubs), by.summary, by.author, by.record)
+
+
 def _read_unchanged(body: Any) -> Any:
     return body
 
@@ -214,6 +271,10 @@ def _plain(name: str, version: int, body: type[Any]) -> Kind:
     return Kind(name, version, body, body, _read_unchanged, _read_unchanged, msgspec.json.Decoder(body))
 
 
+_COMPACTION = Kind(
+    "compaction", 4, entries.Compaction, _Compaction, _compaction_out, _compaction_in, msgspec.json.Decoder(_Compaction)
+)
+
 KINDS: tuple[Kind, ...] = (
     _content_kind("system", 1, steps.SystemPromptStep),
     _content_kind("task", 1, steps.TaskStep),
@@ -222,7 +283,7 @@ KINDS: tuple[Kind, ...] = (
     _content_kind("final_answer", 1, steps.FinalAnswerStep),
     _plain("summary", 1, steps.SummaryStep),
     Kind("observed", 1, entries.Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
-    _plain("compaction", 3, entries.Compaction),
+    _COMPACTION,
     _plain("pin", 2, entries.Pin),
     _plain("unpin", 1, entries.Unpin),
     _plain("mark", 1, entries.Mark),
@@ -316,6 +377,8 @@ def _holds_image(body: Any) -> bool:
             contents = [body.content, *(result.content for result in body.observations if result is not None)]
         case entries.Observed():
             contents = [body.observation.content]
+        case entries.Compaction():
+            contents = [stub.parts for by in body.replacements for stub in by.stubs]
         case _:
             contents = [getattr(body, "content", None)]
     return any(
@@ -325,7 +388,7 @@ def _holds_image(body: Any) -> bool:
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
     """The stored bytes, and the blobs they name."""
-    is_compaction = type(shaped) is entries.Compaction
+    is_compaction = type(shaped) is _Compaction
     if not holds_image:
         try:
             encoded = _ENCODE(shaped)

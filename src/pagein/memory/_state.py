@@ -106,7 +106,7 @@ class FoldedLog:
                 self.summaries.extend(iter_records([entry.body]))
             if isinstance(entry.body, Compaction) and entry.body.policy in BY_LIST:
                 for by in entry.body.replacements:
-                    number = self.count_fingerprints(by.first)
+                    number = self.count_fingerprints(by.last - 1)
                     self.fingerprints[number] = relisted_fingerprint(self.fingerprints[number], by)
             self.last_digest = entry.digest or self.last_digest
 

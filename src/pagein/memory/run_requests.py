@@ -283,13 +283,14 @@ class RunRequests:
     def remember_recent(self) -> Sequence[requests.RequestRecord]:
         """Let the run know the last requests of its branch that were given out, by other processes too, and return them.
 
-        A failure is a problem of the run.
+        One with what a list changed later is left out: a list that has it again is compared by what it says. A failure is a
+        problem of the run.
         """
         state, branch = self._runtime.state, self._runtime.branches.current
         records: list[requests.RequestRecord] = []
         with state.problems.guard("a request that comes back may not be known"):
             rows = self._read_records(self.table.last() - RECENT_REQUESTS, None)
-            records += (record for record in rows if record.branch == branch and record.head <= state.fold.head)
+            records += (record for record in rows if record.branch == branch and state.fold.shows_as_at(record.head))
         remember_records(state, records)
         return records
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 
 from pagein.errors import LogError
-from pagein.events.entries import Observed
+from pagein.events.entries import Compaction, Observed
 from pagein.events.steps import ActionStep
 from pagein.log.base import Entry
 from pagein.search import ranking
@@ -23,21 +23,34 @@ def add_entries(writer: IndexWriter, session: str, entries: Iterable[Entry], too
     new = [entry for entry in entries if entry.position >= indexed.position]
     if not new:
         return 0
-    batch: list[Passage] = []
+    batch, stale = list[Passage](), list[int]()
     for expected, entry in enumerate(new, indexed.position):
         if entry.position != expected:
             raise LogError(
                 f"entry {entry.position} of session {session!r} came where {expected} was expected; index the log in order"
             )
-        batch += passages(entry, _own_calls_of(writer, indexed, entry, tools))
+        found = list(passages(entry, _own_calls_of(writer, indexed, entry, tools)))
+        if isinstance(entry.body, Compaction):  # a list's words in the place of others
+            places = {(passage.position, passage.part) for passage in found}
+            batch = [passage for passage in batch if (passage.position, passage.part) not in places]
+            stale += _ids_at(writer, indexed, places)
+        batch += found
     end = indexed.next + len(batch)
     if end > MAX_PASSAGES:
         raise LogError(f"session {session!r} has more than {MAX_PASSAGES:,} passages; nothing was indexed")
+    if stale:
+        writer.remove_passages(indexed, stale)
     first = passage_id(indexed.key, indexed.next)
     writer.add_passages(indexed, list(map(_build_stored_passage, count(first), batch)))
     last = new[-1]
     writer.set_watermark(indexed, last.position + 1, last.digest, end)
     return len(new)
+
+
+def _ids_at(writer: IndexWriter, indexed: IndexedSession, places: Collection[tuple[int, int]]) -> list[int]:
+    """The passages of these texts, by position and part."""
+    ids = list(writer.ids_at(indexed, sorted({position for position, _ in places}))) if places else []
+    return [row.id for row in writer.rows(ids) if (row.position, row.part) in places]
 
 
 def _own_calls_of(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pagein._common.surrogates import replace_surrogates
-from pagein.events.entries import Observed, Pin
+from pagein.events.entries import REWRITTEN, Compaction, Observed, Pin
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import argument_text
 from pagein.events.steps import (
@@ -91,6 +91,10 @@ def _texts(entry: Entry, own: Collection[tuple[int, int]]) -> Iterator[tuple[int
             yield body.action, body.index, "tool", as_text(body.observation.content)
         case Pin():
             yield at, CONTENT_PART, "note", body.text
+        case Compaction(replacements=replacements) if body.policy == REWRITTEN:
+            for position, stub in ((by.first, stub) for by in replacements for stub in by.stubs):
+                part = stub.index if stub.slot == "observation" else CONTENT_PART
+                yield position, part, "tool" if stub.is_of_result else "user", stub.text
         case SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep():
             yield at, CONTENT_PART, _ROLES.get(type(body), "assistant"), as_text(body.content)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import sys
 import threading
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from typing import Any, Self
 from pagein._common.json_values import parse_json, strings_in
 from pagein.context.view.view import View
 from pagein.events.entries import Observed
+from pagein.events.normal_form import without_thinking_text
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Item, format_named
@@ -27,7 +27,7 @@ from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import Chain, align, find_return
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.references import parse_list
-from pagein.memory.operations.relist import find_rewriting
+from pagein.memory.operations.relist import Rewriting, find_rewriting
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
 from pagein.tokens import Budget, TokenCounter
@@ -53,8 +53,6 @@ something else; and items that a summary stands for at least, as some clients jo
 
 SAID_CHARACTERS = 8
 """Characters of an answer, at least, by which it is known in other words."""
-
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,11 @@ class Reach:
     def is_partial(self) -> bool:
         """True for a list that does not begin as the run does."""
         return self.is_cut or self.behind_summary is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """True for a list that says what the run has, no more and no less."""
+        return self.reached == self.length and not self.unknown
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -145,12 +148,12 @@ class ServerMemory(HostMemory):
         has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
         if finds_tail and (cut := _find_tail(marks, chain, alignment.at, reached)):
             return replace(cut, shared=cut.shared + reached - start, has_answer=has_answer)
-        rest, rest_of_run = marks[alignment.at :], chain[reached:]
-        if finds_tail and (rewriting := find_rewriting(items[alignment.at :], rest, rest_of_run)):
-            back = rewriting.back
-            has_answer = has_answer or any(mark.startswith(MODEL_PREFIX) for mark in rest_of_run[back.chain :])
-            unknown, last = len(rest) - back.last + len(back.late), reached + back.last - len(back.late)
-            return Reach(last, len(chain), unknown, last - start - len(rewriting.messages), has_answer)
+        rest = marks[alignment.at :]
+        if finds_tail and (anew := take_turn(self, _find_rewriting, items[alignment.at :], rest, reached - start)):
+            last = reached + anew.reached
+            has_answer = has_answer or any(mark.startswith(MODEL_PREFIX) for mark in chain[reached:last])
+            unknown = len(rest) - anew.at + len(anew.late)
+            return Reach(last, len(chain), unknown, last - start - len(anew.items), has_answer)
         is_respelled = reached == len(chain) - 1 and self._is_respelled(items[alignment.at :], reached)
         has_answer = has_answer or is_respelled
         unknown = len(items) - alignment.at + len(alignment.late)
@@ -170,7 +173,7 @@ class ServerMemory(HostMemory):
         texts = [as_text(step.content or "") for step in (items[0], recorded)]
         if not items[0].tool_calls and any(_says(texts[0], call.arguments) for call in recorded.tool_calls):
             return True
-        listed, said = ("".join(_THINKING.sub("", text).split()) for text in texts)
+        listed, said = ("".join(without_thinking_text(text).split()) for text in texts)
         shorter, longer = sorted((listed, said), key=len)
         has_calls = any(_is_in(call.id, texts[0]) for call in recorded.tool_calls)
         return has_calls or (_is_in(shorter, longer) and items[0].tool_calls in ((), recorded.tool_calls))
@@ -272,6 +275,10 @@ def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple
     """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
     listed = yield from as_recorded(items, run, Chain(run.log, run.transcript.unlisted), first)
     return listed.items, listed.marks
+
+
+def _find_rewriting(run: RunState, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Rewriting | None]:
+    return (yield from find_rewriting(run, items, marks, Chain(run.log, run.transcript.unlisted), first))
 
 
 def _says(text: str, arguments: str) -> bool:

@@ -153,6 +153,8 @@ class Proxy:
                     return
                 plan = smaller
         finally:
+            if plan.prepared is not None:
+                self._runs.end_request(plan.prepared)
             await reading
 
     async def _read_ahead(self, plan: Forwarding) -> None:

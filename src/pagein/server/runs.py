@@ -131,6 +131,8 @@ class Runs:
         self._calls = KnownCalls()
         self._respelled: Counter[tuple[str, str]] = Counter()
         """Answers that a client handed over in other words, by name."""
+        self._awaiting: Counter[Lineage] = Counter()
+        """Requests that are with their upstream, by lineage."""
         self._beside = BesideCounts()
         self._newest: OrderedDict[tuple[str, str], tuple[RawRequest, int]] = OrderedDict()
         """The newest request of each name, and its bytes."""
@@ -162,6 +164,8 @@ class Runs:
             self._remember(request, raw.list_hashes(), place)
             fitting = self._cut_list(memory, place, request) if is_cut and with_view else None
             prepared = fitting or self._view(memory, lineage, request, with_view=with_view)
+        with self._lock:
+            self._awaiting[prepared.place.lineage] += 1
         return replace(prepared, is_continued=continued is not None)
 
     def _cut_list(self, memory: ServerMemory, place: Place, request: RunRequest) -> PreparedView | None:
@@ -316,6 +320,12 @@ class Runs:
         with self._use(prepared.place.lineage, request) as memory:
             _note_outcome(memory, prepared, outcome)
 
+    def end_request(self, prepared: PreparedView) -> None:
+        """Note that a request's answer came to its end, or that nobody waits for it any more."""
+        with self._lock:
+            self._awaiting[prepared.place.lineage] -= 1
+            self._awaiting += Counter()  # those that are above 0
+
     def name_by_calls(self, tenant: str, rows: Sequence[Any]) -> str:
         """Return the name of the run that made the newest known call of a list; "" where none is known."""
         return self._calls.find_name(tenant, rows)
@@ -351,7 +361,9 @@ class Runs:
                 if memory.length < place.length:
                     continue
                 reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut, finds_tail=finds_tail)
-                is_known = reach.is_partial or reach.has_answer or request.known_by == "name"
+                # The same words, to which no answer came and none is awaited: the client asks again.
+                is_again = reach.is_whole and not self._awaiting[place.lineage]
+                is_known = reach.is_partial or reach.has_answer or request.known_by == "name" or is_again
                 if reach.shared > 0 and is_known and reach.rank >= best[1].rank:
                     best = (place.lineage, reach)
         return best

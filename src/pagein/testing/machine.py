@@ -29,7 +29,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from pagein.errors import Conflict, Illegal, LogUnwritable, NothingToUndo, OverBudget, ProtocolError
 from pagein.events import steps
-from pagein.events.entries import CLEARED, Compaction, Importance, Mark
+from pagein.events.entries import CLEARED, REWRITTEN, Compaction, Importance, Mark
 from pagein.events.handles import step_handle
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
@@ -204,6 +204,25 @@ class MemoryMachine(ErasingMachine):
     def client_clears_results(self, content: steps.Content, seed: int) -> None:
         self._change_list(machine_inputs.clear_results, seed, steps.as_text(content))
 
+    @rule(message=machine_inputs.foreign_lines, result=machine_inputs.foreign_lines)
+    def client_words_anew(self, message: str, result: str) -> None:
+        """Hand over other words in the place of a message and of a result: they are shown there, found and read back."""
+        head = self.oracle.head
+        self.clear_view()
+        if self.oracle.head == head and self.oracle.tasks():
+            return  # the view stays as it is, so the list cannot begin anew
+        self._rewind(self.oracle.head)  # the user's first change is a branch; behind its beginning it is a new wording
+        self.transcript, self._list_change, word = [], None, f"ключ{self.oracle.head}"
+        self._record_by_wire(machine_inputs.make_reading(self.oracle.head, "Waiting."))
+        words = f"{message} {word}ж", f"{result} {word}ю"
+        self.transcript = machine_inputs.word_anew(self.transcript, *words)
+        self.memory.record_messages(self.transcript, "openai")
+        assert [compaction.policy for compaction in self._collect_compactions()] == [REWRITTEN], "no new wording"
+        assert len(self.memory.branches()) == 1 + len(self.other_branches), "a new wording was taken for an edit"
+        for text in words:
+            hits = self.memory.recall(text.rpartition(" ")[2])
+            assert any(self.memory.expand(hit.handle) == text for hit in hits), f"{text} is not found: {hits}"
+
     def _change_list(self, change: machine_inputs.ListChange, seed: int, result: str) -> None:
         """Change the client's list for good, and hand it over with new words: these alone are recorded, on the same branch."""
         if not self.transcript or self._list_change not in (None, change):
@@ -273,8 +292,8 @@ class MemoryMachine(ErasingMachine):
         body = self.oracle.rows[position]
         assert self.memory.undo() == body
         self.oracle.undo()
-        if isinstance(body, Compaction) and body.policy == CLEARED:
-            self.transcript = None
+        if isinstance(body, Compaction) and body.policy in (CLEARED, REWRITTEN):
+            self.transcript = None  # the client's list says something else
 
     @rule(text=machine_inputs.plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
     def pin(self, text: str) -> None:
@@ -358,8 +377,10 @@ class MemoryMachine(ErasingMachine):
 
     def _write_as_rival(self, memory: AgentMemory, operation: str) -> None:
         """Write with another handle on the same log, and update the oracle."""
-        if operation == "pin" and self._pin(memory, "another's pin"):
-            self.oracle.pin("another's pin")
+        text = "another's pin"
+        is_pinned = text in self.oracle.pins.values()  # again, it is not recorded
+        if operation == "pin" and not is_pinned and self._pin(memory, text):
+            self.oracle.pin(text)
         elif operation == "undo" and self.oracle.compactions:
             memory.undo()
             self.oracle.undo()

@@ -31,8 +31,16 @@ _THINKING = steps.Opaque("anthropic", "thinking", '{"type":"thinking","thinking"
 _REASONING = steps.Opaque("openai", "reasoning_content", '{"reasoning_content":"hm"}', "hm")
 _IMAGE = steps.Image(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
 
+foreign_lines = st.sampled_from(
+    (
+        "Договор никогда не менять.", "契約書は必ず二部作る。", "Désormais, tout est signé à Noël.", "أرسل العقد إلى البنك.",
+        "Bu sözleşme İstanbul'da değişmez.", "계약서를 보내 주세요.", "अनुबंध पर हस्ताक्षर करें।", "ส่งสัญญาไปที่ธนาคาร",
+    )
+)  # fmt: skip
+"""Words of other languages, with letters that are composed, joined, or written from the right."""
+
 plain_lines = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=9).map(" ".join)
-short_texts = plain_lines | st.sampled_from(_ODD)
+short_texts = plain_lines | st.sampled_from(_ODD) | foreign_lines
 long_texts = st.builds(
     lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)), plain_lines, st.integers(8, 120)
 )
@@ -217,6 +225,11 @@ def make_reading(number: int, result: str) -> list[steps.Step | steps.Observatio
         steps.ActionStep(None, (call,)),
     )
     return [*said, steps.Observation(call.id, result), steps.ActionStep("It is read.")]
+
+
+def word_anew(rows: Rows, message: str, result: str) -> Rows:
+    """The list of a reading, in which a client has other words in the place of its first message and of the result."""
+    return [rows[0] | {"content": message}, *rows[1:3], rows[3] | {"content": result}, *rows[4:]]
 
 
 def join_users(rows: Rows, random: Random) -> Rows:

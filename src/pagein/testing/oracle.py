@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import CLEARED, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
+from pagein.events.entries import CLEARED, REWRITTEN, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 
@@ -128,36 +128,54 @@ class Oracle:
 
     def undo(self) -> None:
         """Undo the last compaction."""
-        self.rows.append(Undo(self.compactions.pop()))
+        position = self.compactions.pop()
+        self.rows.append(Undo(position))
+        if self.rows[position].policy == REWRITTEN:
+            again = Oracle.from_rows(self.rows)
+            self.steps, self.shown_steps, self.notes = again.steps, again.shown_steps, again.notes
+
+    def _add_compaction(self, body: Compaction) -> None:
+        self.compactions.append(self.head)
+        self.rows.append(body)
+        for by in body.replacements if body.policy == REWRITTEN else ():
+            (stub,) = by.stubs
+            for known in (self.steps, self.shown_steps):
+                step = known[by.first]
+                result = step.observations[stub.index] if isinstance(step, ActionStep) else None
+                changed = replace(result, content=stub.content) if result is not None else None
+                known[by.first] = (
+                    replace(step, content=stub.content)  # type: ignore[arg-type] # a TaskStep
+                    if changed is None
+                    else _with_observation(step, stub.index, changed)
+                )
 
     def add_compactions(self, entries: Iterable[Entry]) -> list[Compaction]:
         """Add the compactions that the library wrote, and return them; it may write nothing else."""
         compactions: list[Compaction] = []
         for entry in entries:
             assert isinstance(entry.body, Compaction), f"unexpected entry at {entry.position}: {entry.body}"
-            self.compactions.append(self.head)
-            self.rows.append(entry.body)
+            self._add_compaction(entry.body)
             compactions.append(entry.body)
         return compactions
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Oracle:
         """Return the oracle of a log with these rows."""
-        oracle = cls()
-        for row in rows:
+        oracle, rows = cls(), list(rows)
+        undone = {row.position for row in rows if isinstance(row, Undo)}
+        for at, row in enumerate(rows):
             match row:
                 case Observed():
                     oracle._add_observed(row)
+                case Compaction() if at not in undone:
+                    oracle._add_compaction(row)
                 case Compaction():
-                    oracle.compactions.append(oracle.head)
                     oracle.rows.append(row)
                 case Pin(text=text):
                     oracle.pin(text)
                 case Unpin(position=position):
                     oracle.unpin(position)
-                case Undo():
-                    oracle.undo()
-                case Erased() | Mark():
+                case Undo() | Erased() | Mark():
                     oracle.rows.append(row)
                 case _:
                     oracle._add_step(oracle.head, row)

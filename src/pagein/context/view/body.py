@@ -24,6 +24,7 @@ def replacement_entry(old: Sequence[ViewEntry], by: entries.Replacement, counter
     entry = old[0]
     stubs = tuple(stub for stub in entry.stubs if (stub.slot, stub.index) not in slots) + by.stubs
     tier = by.stubs[-1].tier if by.stubs else "whole"
+    why = entry.why if len(stubs) > len(by.stubs) and why.split(":", maxsplit=1)[0] in entries.BY_LIST else why
     return make_entry(entry.item, entry.first, entry.last, counter, tier=tier, why=why, ids=entry.ids, stubs=stubs)
 
 

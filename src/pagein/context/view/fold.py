@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein.context.ledger.heard import HeardResult, HeardText
@@ -35,13 +36,21 @@ TASK_SHARE = 0.5
 """Share of the limit in which the task of a model that acts in its text stays whole."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The words of an application's list in the place of others: the stub, and the position of the compaction that has it."""
+
+    stub: entries.Stub
+    position: int
+
+
 class Fold:
     """The state of a log folded so far. ``skip`` has the positions of undone compactions.
 
     ``fold_state`` turns one into JSON-safe values and back.
     """
 
-    def __init__(self, counter: TokenCounter, *, skip: frozenset[int] = frozenset()) -> None:
+    def __init__(self, counter: TokenCounter, *, skip: frozenset[int] = frozenset()) -> None:  # noqa: PLR0915 - one a concern
         self.counter = CachingCounter(counter)
         self.skip = skip
         self.head = 0
@@ -81,8 +90,12 @@ class Fold:
         """Positions of the steps that an application removed by hand: no search finds them."""
         self.edited: set[int] = set()
         """Positions of the steps that an application changed by hand."""
-        self.rewritten: dict[int, str] = {}
-        """The words that an application's list now has in the place of a message, by position."""
+        self.rewritten: dict[tuple[int, str, int], Rewritten] = {}
+        """The words that an application's list now has in the place of a message or a result, by position, slot and index."""
+        self.wordings: dict[int, list[int]] = {}
+        """By the position of a step, those of the compactions that have other words of it, undone ones too: search finds them."""
+        self.relisted: dict[int, int] = {}
+        """By the position of what a list changed or took back, that of the newest compaction which says so."""
         self.pinned: dict[int, str] = {}
         self.marks: dict[int, entries.Importance] = {}
         """By position, the importance of the steps that are marked."""
@@ -129,6 +142,10 @@ class Fold:
                 pass
             case _:
                 self._add_step(position, body)
+
+    def shows_as_at(self, head: int) -> bool:
+        """True for a position from which on no list changed anything before it."""
+        return head <= self.head and not any(at < head <= changed for at, changed in self.relisted.items())
 
     def cost_of(self, first: int, last: int) -> int:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
@@ -350,12 +367,13 @@ class Fold:
         self._new_observations.clear()
 
     def _compact(self, position: int, body: entries.Compaction) -> None:
+        self._note_wordings(position, body)
         if position in self.skip:
             return
         self.show_observations()
         self.compactions.append(position)
         why = f"{body.policy}: {body.reason}"
-        for replacement in body.replacements:
+        for replacement in map(at_step, body.replacements) if body.policy == entries.REWRITTEN else body.replacements:
             if body.policy in entries.BY_LIST and find_shown(self.body.run, replacement.first) is None:
                 continue  # it left the view before the list took it back
             self.body.replace(replacement, self.counter, why)
@@ -366,15 +384,27 @@ class Fold:
         if body.policy in entries.BY_APPLICATION:
             for replacement in body.replacements:
                 self._change_by_hand(replacement)
-        if body.policy == entries.REWRITTEN:
-            self.rewritten |= {by.first: by.stubs[0].text for by in body.replacements if by.stubs}
         if body.policy == entries.CLEARED:
             self.cleared = position
             self.user_costs.clear()  # a policy may clip the user's words by what stands in the view
 
+    def _note_wordings(self, position: int, body: entries.Compaction) -> None:
+        """Note what a list changed, and the words that it has."""
+        stubs = [(by.first, stub) for by in body.replacements for stub in by.stubs if body.policy == entries.REWRITTEN]
+        for at, _ in stubs:
+            self.wordings.setdefault(at, []).append(position)
+        if position not in self.skip:
+            self.rewritten |= {(at, stub.slot, stub.index): Rewritten(stub, position) for at, stub in stubs}
+        if position not in self.skip and body.policy in entries.BY_LIST:
+            changed = [by for by in body.replacements if by.stubs or by.summary is not None]
+            self.relisted |= {by.last - 1: position for by in changed}
+
     def _change_by_hand(self, by: entries.Replacement) -> None:
         """Forget what was edited or removed by hand, so that no extract and no page-in repeats it; learn the new words."""
         if not by.stubs and by.summary is None:
+            return
+        if by.stubs and by.stubs[0].is_of_result:
+            self._hear_result(by.first, by.stubs[0])
             return
         changed = self.edited if by.stubs else self.removed
         changed.update(range(by.first, by.last))
@@ -388,6 +418,18 @@ class Fold:
             for stub in by.stubs:
                 self.ledger.learn(by.first, stub.text, "user")
 
+    def _hear_result(self, position: int, stub: entries.Stub) -> None:
+        """Learn the words that a list has in the place of a result."""
+        shown = find_shown(self.body.run, position)
+        if shown is None:
+            return
+        self.tracker.forget(position, position + 1)
+        self.tracker.learn_step(position, shown.item)
+        call = None if stub.index == entries.IN_TEXT else self._call_at(position, stub.index)
+        if call is not None:
+            observation = steps.Observation(call.id, stub.content, index=stub.index)
+            HeardResult(position, position, stub.index, call, observation).teach(self.ledger)
+
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:
             self.ledger.remove_step(pin)
@@ -397,6 +439,11 @@ class Fold:
 
 def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
     return isinstance(entry.item, steps.ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
+
+
+def at_step(by: entries.Replacement) -> entries.Replacement:
+    """The replacement at the one step that it changes; that of a result is from its action to the result."""
+    return replace(by, last=by.first + 1)
 
 
 def undone_positions(bodies: Iterable[object]) -> frozenset[int]:

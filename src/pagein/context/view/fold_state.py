@@ -9,7 +9,7 @@ from typing import Any
 from pagein.context.ledger.heard import restore_heard
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.body import ViewBody
-from pagein.context.view.fold import Fold
+from pagein.context.view.fold import Fold, Rewritten
 from pagein.context.view.layout import Item, ViewEntry, messages_of, with_stubs
 from pagein.events import entries, steps
 from pagein.events.protocol import OpenCall, current_prompt, with_observations
@@ -33,7 +33,9 @@ def fold_to_state(fold: Fold) -> dict[str, Any]:
         "pinned": list(fold.pinned.items()),
         "marks": list(fold.marks.items()),
         "by_hand": [sorted(fold.removed), sorted(fold.edited)],
-        "rewritten": list(fold.rewritten.items()),
+        "wordings": list(fold.wordings.items()),
+        "relisted": list(fold.relisted.items()),
+        "rewritten": [[*place, rewritten.position] for place, rewritten in fold.rewritten.items()],
         "known": [fold.facts_position, *(entry.tokens for entry in fold.facts_entries)],
         "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
         "costs": [delta_encode(fold.costs), list(fold.costs.values())],
@@ -56,6 +58,7 @@ def required_positions(state: Mapping[str, Any]) -> frozenset[int]:
         .union(at for action, at in zip(actions, places, strict=True) if action in verbatim)
         .union(position for heard in state["heard"] for position in heard[:-1])
         .union(action for action, _, _ in state["abandoned"])
+        .union(values[-1] for values in state["rewritten"])
     )
 
 
@@ -75,7 +78,10 @@ def restore_fold(counter: TokenCounter, state: Mapping[str, Any], recorded: Mapp
     fold.pinned = dict(state["pinned"])
     fold.marks = dict(state["marks"])
     fold.removed, fold.edited = map(set, state["by_hand"])
-    fold.rewritten = dict(state["rewritten"])
+    fold.wordings, fold.relisted = dict(state["wordings"]), dict(state["relisted"])
+    for first, slot, index, at in state["rewritten"]:
+        named = {(by.first, stub.slot, stub.index): stub for by in recorded[at].replacements for stub in by.stubs}
+        fold.rewritten[first, slot, index] = Rewritten(named[first, slot, index], at)
     if state["known"][0] is not None:
         position, *tokens = state["known"]
         fold.show_facts(position, recorded[position], *tokens)
@@ -102,7 +108,7 @@ def _restore_ledger(fold: Fold, state: Mapping[str, Any], recorded: Mapping[int,
 
 def _restore_entry(fold: Fold, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
     first, last, tier, why, tokens, ids, stub_values, summary_values = state
-    stubs = tuple(entries.Stub(*values) for values in stub_values)
+    stubs = tuple(_restore_stub(fold, first, *values) for values in stub_values)
     item: Item = recorded[first] if summary_values is None else steps.SummaryStep(*summary_values)
     if isinstance(item, steps.ActionStep):
         observed = (recorded[at] for at in fold.answers.get(first, ()))
@@ -115,9 +121,15 @@ def _restore_entry(fold: Fold, state: Sequence[Any], recorded: Mapping[int, Any]
     return ViewEntry(first, last, item, tier, why, messages, tokens, tuple(ids), stubs)
 
 
+def _restore_stub(fold: Fold, first: int, slot: entries.Slot, index: int, text: str | None, tier: Any) -> entries.Stub:
+    return fold.rewritten[first, slot, index].stub if text is None else entries.Stub(slot, index, text, tier)
+
+
 def _entry_state(entry: ViewEntry) -> list[Any]:
     """Return an entry as JSON-safe values; a recorded step by its position, a summary with its text."""
-    item, stubs = entry.item, [[stub.slot, stub.index, stub.text, stub.tier] for stub in entry.stubs]
+    item = entry.item
+    # What has more than text is read from the log: a picture would be in every snapshot.
+    stubs = [[stub.slot, stub.index, None if stub.parts else stub.text, stub.tier] for stub in entry.stubs]
     summary = [item.content, item.author] if isinstance(item, steps.SummaryStep) else None
     return [entry.first, entry.last, entry.tier, entry.why, entry.tokens, entry.ids, stubs, summary]
 

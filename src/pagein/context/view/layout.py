@@ -214,9 +214,9 @@ def _with_stub(item: Item, stub: Stub) -> Item:
         case steps.ActionStep():
             return _with_action_stub(item, stub)
         case steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep():
-            return replace(item, content=stub.text)
+            return replace(item, content=stub.content)
         case Observed(observation=late):
-            return replace(item, observation=replace(late, content=stub.text))
+            return replace(item, observation=replace(late, content=stub.content))
         case steps.SystemPromptStep() | steps.SummaryStep() | Pin() | ContextBlock():
             raise LogUnreadable(f"a {type(item).__name__} has no slot for a stub")
         case _:
@@ -238,7 +238,7 @@ def _with_action_stub(step: steps.ActionStep, stub: Stub) -> steps.ActionStep:
         case "observation":
             observations = list(step.observations)
             old = observations[stub.index] or steps.Observation(step.tool_calls[stub.index].id)
-            observations[stub.index] = replace(old, content=stub.text)
+            observations[stub.index] = replace(old, content=stub.content)
             return replace(step, observations=tuple(observations))
         case _:
             assert_never(stub.slot)

@@ -299,7 +299,8 @@ def _utterances_in(entry: Entry, session: str, *, tools: bool) -> Iterable[Utter
     if isinstance(body, Compaction) and body.policy == REWRITTEN:
         for by in body.replacements:
             source = Source(session, step_handle(by.first))
-            yield from (Utterance("user", stub.text, source, rewritten=True) for stub in by.stubs)
+            words = (stub.text for stub in by.stubs if not stub.is_of_result)
+            yield from (Utterance("user", text, source, rewritten=True) for text in words)
     if not tools:
         return
     if isinstance(body, ActionStep):

@@ -99,7 +99,7 @@ def redact_stub(stub: entries.Stub) -> entries.Stub:
     """Remove the text of a stub; arguments stay JSON."""
     if not stub.text:
         return stub
-    return replace(stub, text="{}" if stub.slot == "arguments" else ERASED)
+    return replace(stub, text="{}" if stub.slot == "arguments" else ERASED, parts=())
 
 
 def out_of_view_line(first: int, last: int) -> str:

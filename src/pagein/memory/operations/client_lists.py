@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pagein.events.entries import Observed
+from pagein._common.sequences import count_same
+from pagein.context.view.body import find_shown
+from pagein.context.view.view import View
+from pagein.events.entries import IN_TEXT, Observed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import (
     MODEL_PREFIX,
@@ -23,14 +27,23 @@ from pagein.events.protocol import (
     is_same_item,
     normal_text,
 )
-from pagein.events.steps import ActionStep, Content, Image, Part, TaskStep, Text, as_parts, as_text
+from pagein.events.steps import ActionStep, Content, Image, Observation, Part, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
+from pagein.log.base import Entry
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations import lineage
 
 MAX_JOINED = 20
 """Messages of the user that are looked for in one."""
+
+_NUMBER = re.compile(r"\d+")
+
+RESPELLED_SHARE = 0.8
+"""Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
+
+CERTAIN_WORDS = 5
+"""Words of a line that two messages have by no chance."""
 
 SHORTENED_SHARE = 0.8
 """Share of its size that an old result keeps at most where a client shortened it; else somebody changed what it says."""
@@ -124,7 +137,8 @@ class _Reader:
             return (yield from self._read_results())
         if recorded.startswith(USER_PREFIX) and (yield from self._read_joined()):
             return True
-        return bool(self.at or self.first) and (yield from self._read_shortened_step())
+        is_grown = recorded.startswith(MODEL_PREFIX) and (yield from self._read_grown())
+        return is_grown or (bool(self.at or self.first) and (yield from self._read_shortened_step()))
 
     def _replace(self, start: int, stop: int, items: Sequence[Item]) -> None:
         self.items[start:stop] = items
@@ -140,6 +154,21 @@ class _Reader:
         self._replace(self.at, self.at + count, recorded[:recorded_count])
         self.added += words
         return count > 0
+
+    def _read_grown(self) -> Flow[bool]:
+        """Make an answer the recorded one and what follows it: the client began it for the model, which went on."""
+        recorded = yield from self._items_at(self.place, min(len(self.chain), self.place + 2))
+        texts = [_plain_answer(item) for item in (self.items[self.at], *recorded)]
+        rest = text_behind(texts[0], texts[1]) if texts[0] and texts[1] else None
+        if not rest:
+            return False
+        if len(recorded) == 1 and len(rest) >= len(texts[1]):  # less is a mark that the client puts behind each answer
+            self._replace(self.at, self.at + 1, [recorded[0], ActionStep(rest.strip())])
+        elif len(recorded) > 1 and normal_text(rest) == normal_text(texts[2]):
+            self._replace(self.at, self.at + 1, recorded)
+        else:
+            return False
+        return True
 
     # Shortened results, arguments and images
 
@@ -185,8 +214,23 @@ class _Reader:
             return is_placeholder(text, is_last=True)
         if is_placeholder(text) or (self.marks.count(mark) > 1 and mark not in self.chain.marks()):
             return True
-        recorded = yield from self._items_at(place, place + 1)
-        return _size(item.content) <= SHORTENED_SHARE * _size(recorded[0].content)
+        recorded = (yield from self._items_at(place, place + 1))[0]
+        size = _size(recorded.content)
+        # A short result may have stood in the place of this one, until that came.
+        is_part = size > _MAX_PLACEHOLDER or count_same(text, as_text(recorded.content)) > len(text) // 2
+        if is_part and _size(item.content) <= SHORTENED_SHARE * size:
+            return True
+        return is_respelled(as_text(recorded.content), text) and not (yield from self._is_shown(place))
+
+    def _is_shown(self, place: int) -> Flow[bool]:
+        """True for a result that the view has as it was recorded."""
+        position = self.run.log.fingerprint_positions[self.chain.numbers[place]]
+        body = (yield from Read(position, position + 1))[0].body
+        if not isinstance(body, Observed):
+            return False
+        at = (position, IN_TEXT) if body.late else (body.action, body.index)
+        result = shown_result(self.run.current_view(), *at)
+        return result is not None and fingerprint(result) == self.chain.mark(place)
 
     def _read_shortened_step(self) -> Flow[bool]:
         """Make a message with shorter arguments, or without its words or images, the recorded one."""
@@ -217,7 +261,7 @@ class _Reader:
                 entries = yield from Read(start, min(start + _READ_AHEAD, self.run.fold.head))
                 at = log.count_fingerprints(start)
                 for entry in entries:
-                    handed = handed_items(entry.body)
+                    handed = listed_items(self.run, entry)
                     self._known.update(enumerate(handed, at))
                     at += len(handed)
         return [self._known[number] for number in numbers]
@@ -229,6 +273,35 @@ class _Reader:
             return observation_handle(body.action, body.index)
         index = number - self.run.log.count_fingerprints(position)
         return observation_handle(position, index - 1) if index else step_handle(position)
+
+
+def _plain_answer(item: Item) -> str:
+    """The text of an answer that calls nothing; "" for any other item."""
+    is_answer = isinstance(item, ActionStep) and not item.tool_calls
+    return as_text(item.content) if is_answer and all(isinstance(part, Text) for part in as_parts(item.content)) else ""
+
+
+def listed_items(run: RunState, entry: Entry) -> tuple[Item, ...]:
+    """The items of an entry as the application's newest list has them."""
+    match entry.body:
+        case Observed(late=late, action=action, index=index, observation=result):
+            place = (entry.position, "content", IN_TEXT) if late else (action, "observation", index)
+            rewritten = run.fold.rewritten.get(place)
+            return handed_items(entry.body) if rewritten is None else (replace(result, content=rewritten.stub.content),)
+        case TaskStep() as task if rewritten := run.fold.rewritten.get((entry.position, "content", 0)):
+            return (replace(task, content=rewritten.stub.content),)
+    return handed_items(entry.body)
+
+
+def shown_result(view: View, position: int, index: int) -> Observation | None:
+    """The result that a view shows, of the action at a position, or one in text there; None where it left the view."""
+    entry = find_shown(view.run, position)
+    match None if entry is None else entry.item:
+        case Observed(observation=result):
+            return result
+        case ActionStep(observations=results) if index < len(results):
+            return results[index]
+    return None
 
 
 def is_placeholder(text: str, *, is_last: bool = False) -> bool:
@@ -343,3 +416,12 @@ def text_behind(text: str, words: str) -> str | None:
             return None
         at += 1
     return "" if at == len(letters) else None
+
+
+def is_respelled(text: str, other: str) -> bool:
+    """True where the texts share a line of words, or nearly all words of the shorter one; numbers, as a clock's, are all the same."""
+    lines, others = ({line.strip() for line in words.splitlines()} for words in (text, other))
+    if any(len(line.split()) >= CERTAIN_WORDS for line in lines & others):
+        return True
+    one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
+    return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))

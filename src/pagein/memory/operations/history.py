@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pagein._common.json_values import parse_json
 from pagein.context.compaction.base import newest_user_position
+from pagein.context.view.layout import with_stubs
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
@@ -60,9 +61,8 @@ def read_steps_and_notes(
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
     entries = yield from Read(first, stop, log)
-    rewritten = {} if log else run.fold.rewritten
     steps = {
-        entry.position: _as_handed_over(entry.body, rewritten.get(entry.position))
+        entry.position: current_prompt(entry.body)[0] if isinstance(entry.body, SystemPromptStep) else entry.body
         for entry in entries
         if isinstance(entry.body, Step)
     }
@@ -84,14 +84,12 @@ def read_steps_and_notes(
         step = steps.get(position)
         if isinstance(step, ActionStep):
             steps[position] = with_observations(step, observations)
+    for (position, *_), rewritten in ({} if log else run.fold.rewritten).items():
+        if position in steps:
+            steps[position] = cast(Step, with_stubs(steps[position], (rewritten.stub,)))
+        elif position in notes:
+            notes[position] = replace(notes[position], content=rewritten.stub.content)
     return steps, notes
-
-
-def _as_handed_over(step: Step, words: str | None) -> Step:
-    """The step as an application has it: the prompt itself, and a message with the words that its list has now."""
-    if words is not None and isinstance(step, TaskStep):
-        return replace(step, content=words)
-    return current_prompt(step)[0] if isinstance(step, SystemPromptStep) else step
 
 
 # Search

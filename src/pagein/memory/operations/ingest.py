@@ -8,8 +8,6 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -20,6 +18,7 @@ from pagein.events.entries import REWRITTEN, Compaction
 from pagein.events.protocol import (
     MODEL_PREFIX,
     RESULT_PREFIX,
+    SYSTEM_PREFIX,
     USER_PREFIX,
     TextObservations,
     check_observations,
@@ -33,7 +32,7 @@ from pagein.memory._effects import Call, Flow
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations import lineage
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
-from pagein.memory.operations.client_lists import ShortenedItem, as_recorded
+from pagein.memory.operations.client_lists import ShortenedItem, as_recorded, is_respelled
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.relist import (
@@ -46,14 +45,6 @@ from pagein.memory.operations.relist import (
     plan_relisting,
     read_items,
 )
-
-_NUMBER = re.compile(r"\d+")
-
-RESPELLED_SHARE = 0.8
-"""Share of its words that a message keeps where a client only wrote the time anew: "It is 10:00 on Monday." keeps four of five."""
-
-CERTAIN_WORDS = 5
-"""Words of a line that two messages have by no chance."""
 
 _CERTAIN_ITEMS = 4
 """Items at the end of the chain that a list has by no chance, whatever it begins with."""
@@ -173,7 +164,8 @@ class _ListReader:
         if selection is None:
             start, items = 0, (yield from parse_list(self.run, self.request))
             listed, marks = yield from self._as_recorded(without_systems(items))
-            selection = (yield from self._find_relisting(listed, marks, 0)) or self._select_by_content(listed, marks)
+            selection = yield from self._find_relisting(listed, marks, 0)
+            selection = selection or (yield from self._select_by_content(listed, marks))
         if selection.fork_at is not None and (rewriting := (yield from self._find_rewriting(selection))):
             return rewriting
         if selection.relisting is not None:
@@ -184,7 +176,9 @@ class _ListReader:
         if self.shortened:
             self.state.shortened.update(self.shortened)
             handles = ", ".join(dict.fromkeys(self.shortened.values()))
-            self.notes.append(f"the list has {handles} shorter than recorded, or cleared: what was recorded stays")
+            self.notes.append(
+                f"the list has {handles} shorter than recorded, cleared or respelled: what was recorded stays"
+            )
         return replace(
             selection,
             items=self._with_recorded_ids(items[:first], new),
@@ -278,7 +272,7 @@ class _ListReader:
         self.shortened |= listed.shortened
         return listed.items, listed.marks
 
-    def _select_by_content(self, items: Sequence[Item], marks: Sequence[bytes]) -> Selection:
+    def _select_by_content(self, items: Sequence[Item], marks: Sequence[bytes]) -> Flow[Selection]:
         """Select the items that the log does not have; ``marks`` are their fingerprints."""
         chain = self.chain.marks()
         if not items or not chain:
@@ -292,7 +286,7 @@ class _ListReader:
             if not new:
                 self._note_nothing_new(items, is_end=True, reached=reached)
             return self._selection(new)
-        if not at and self._has_other_beginning(items, marks, chain):
+        if not at and (self._has_other_beginning(items, marks, chain) or (yield from self._has_all_else(items, marks))):
             return self._edit(items, 0)
         if self.habit == "news" and not self.whole:
             return self._all_new(items)
@@ -324,19 +318,26 @@ class _ListReader:
         return None if relisting is None else Selection((), relisting=relisting)
 
     def _find_rewriting(self, edit: Selection) -> Flow[Selection | None]:
-        """Find messages that the list words anew each turn, such as one with a clock; None for another edit.
+        """Find what the list words anew: a message with a clock, a result that came meanwhile; None for another edit.
 
-        The first edit at a place is a branch. The next one there that leaves all behind it as it was is a new wording.
+        The first change of the user's words is a branch. The next one that leaves all else as it was is a new wording.
         """
-        branch = yield from Call(lambda runtime: runtime.branches.current_branch)
-        if not self.may_relist or branch.parent is None or branch.at != edit.fork_at:
+        if not self.may_relist:
             return None
-        first = self.chain.place_of(edit.place or 0)
-        rewriting = find_rewriting(edit.items, [fingerprint(item) for item in edit.items], self.chain.marks(first))
-        if rewriting is None:
+        first, marks = self.chain.place_of(edit.place or 0), [fingerprint(item) for item in edit.items]
+        rewriting = yield from find_rewriting(self.run, edit.items, marks, self.chain, first)
+        if rewriting is None or (rewriting.is_of_user and not (yield from self._words_anew(edit.fork_at or 0))):
             return None
-        relisting = plan_relisting(self.run, self.chain, first, rewriting.messages, REWRITTEN)
+        relisting = plan_relisting(self.run, self.chain, 0, rewriting.items, REWRITTEN)
         return None if relisting is None else Selection((), relisting=relisting)
+
+    def _words_anew(self, position: int) -> Flow[bool]:
+        """True for a host that changed the user's words before: here, where the branch begins, or as new wordings elsewhere."""
+        branch = yield from Call(lambda runtime: runtime.branches.current_branch)
+        start, stop = map(self.log.count_fingerprints, sorted((branch.at, position)))
+        is_here = all(mark.startswith(SYSTEM_PREFIX) for mark in self.log.fingerprints[start:stop])
+        is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.rewritten.values())
+        return is_known or (branch.parent is not None and is_here)
 
     def _select_apart(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
@@ -413,13 +414,18 @@ class _ListReader:
             return False
         return any(self._is_recorded_anew(place, items[place]) for place in range(count))
 
+    def _has_all_else(self, items: Sequence[Item], marks: Sequence[bytes]) -> Flow[bool]:
+        """True for the run's own list that has some messages and results in other words, its first message among them."""
+        rewriting = yield from find_rewriting(self.run, items, marks, self.chain, 0)
+        return rewriting is not None and rewriting.reached - len(rewriting.items) >= _CERTAIN_ITEMS - 1
+
     def _is_recorded_anew(self, place: int, item: Item) -> bool:
         """True for a message that is the recorded one at a place of the chain, in other words."""
         position = self.log.fingerprint_positions[self.chain.numbers[place]]
         known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
         if not (isinstance(known, TaskStep) and isinstance(item, TaskStep)):
             return False
-        return _is_respelled(as_text(known.content), as_text(item.content))
+        return is_respelled(as_text(known.content), as_text(item.content))
 
     def _leave(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
@@ -503,12 +509,3 @@ def _has_same_answer(marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
     """True where the answer to the first message is that of the run, which has another first message."""
     is_asked = marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)
     return is_asked and marks[1].startswith(MODEL_PREFIX) and marks[1:2] == list(chain[1:2])
-
-
-def _is_respelled(text: str, other: str) -> bool:
-    """True where the texts share a line of words, or nearly all words of the shorter one; numbers, as a clock's, are all the same."""
-    lines, others = ({line.strip() for line in words.splitlines()} for words in (text, other))
-    if any(len(line.split()) >= CERTAIN_WORDS for line in lines & others):
-        return True
-    one, two = (Counter(_NUMBER.sub("0", words).split()) for words in (text, other))
-    return (one & two).total() >= RESPELLED_SHARE * max(1, min(one.total(), two.total()))

@@ -11,18 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pagein.context.view.body import find_shown, preview
-from pagein.events.entries import BY_LIST, RELISTED, REWRITTEN, Compaction, Replacement, Stub
-from pagein.events.handles import step_handle
-from pagein.events.protocol import MODEL_PREFIX, USER_PREFIX, fingerprint, handed_items, is_same_item, normal_text
-from pagein.events.steps import ActionStep, TaskStep, Text, as_parts, as_text
+from pagein.context.view.fold import at_step
+from pagein.events.entries import BY_LIST, IN_TEXT, RELISTED, REWRITTEN, Compaction, Observed, Replacement, Slot, Stub
+from pagein.events.handles import observation_handle, step_handle
+from pagein.events.protocol import (
+    MODEL_PREFIX,
+    RESULT_PREFIX,
+    USER_PREFIX,
+    fingerprint,
+    is_same_item,
+    normal_text,
+    relisted_fingerprint,
+)
+from pagein.events.steps import ActionStep, Observation, TaskStep, as_parts, as_text
 from pagein.formats import Item
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
-from pagein.memory.operations.client_lists import words_beside
-from pagein.memory.operations.lineage import Chain, Marks, Return, align, find_return
+from pagein.memory.operations.client_lists import listed_items, shown_result, words_beside
+from pagein.memory.operations.lineage import Chain, Marks, align, results_end
 
 MAX_TAKEN_BACK = 8
 """Items that are taken back at once, at most."""
+
+MAX_REWRITTEN = 64
+"""Items that one list words anew, at most."""
 
 MAX_RELISTED = 16
 """Items that one list changes or takes back, after which the rest of it is compared as it is."""
@@ -39,9 +51,12 @@ class Relisted:
     """A recorded item, by its place, that a list does not have any more; or has with these ``words`` in its place."""
 
     place: int
-    words: TaskStep | None = None
+    words: Item | None = None
     is_uncertain: bool = False
     """True where the list may have been cut: the view keeps it."""
+    index: int | None = None
+    action: int | None = None
+    """Of a result its index, and the position of its action."""
 
 
 def find_taken_back(
@@ -75,24 +90,79 @@ def find_gap(recorded: Sequence[Item]) -> tuple[Relisted, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """Messages of the user that a list has in other words, and where it goes on with what was recorded behind them."""
+    """Messages of the user and results that a list has in other words, all else in it as it was recorded.
 
-    messages: tuple[Relisted, ...]
-    back: Return
-
-
-def find_rewriting(items: Sequence[Item], marks: Marks, chain: Marks) -> Rewriting | None:
-    """Find what a list words anew, where it goes on with all that was recorded behind that; None where more differs.
-
-    The list and the chain begin where they differ. ``marks`` are the fingerprints of the items.
+    Its first ``at`` items are the first ``reached`` of the chain, but for ``late`` results among them that are new.
     """
-    back = find_return(marks, chain, 0, 0)
-    if back is None or back.first != back.chain or back.first > MAX_TAKEN_BACK:
+
+    items: tuple[Relisted, ...]
+    at: int
+    reached: int
+    late: tuple[int, ...] = ()
+    is_of_user: bool = False
+    """True where words of the user are among them, not results alone."""
+
+
+def find_rewriting(
+    run: RunState, items: Sequence[Item], marks: Marks, chain: Chain, first: int
+) -> Flow[Rewriting | None]:
+    """Find what a list words anew, where it has all else of the chain from ``first`` on; None where more differs.
+
+    ``marks`` are the fingerprints of the items. An answer that both have, or that the list goes on with, must stand behind it.
+    """
+    recorded, changed = chain.marks(first), list[Relisted]()
+    at = reached = 0
+    late: tuple[int, ...] = ()
+    while True:
+        rest = align(marks[at:], recorded[reached:], chain.skippable(first + reached))
+        at, reached = at + rest.at, reached + rest.reached
+        late = tuple(at - rest.at + number for number in rest.late)
+        if late or reached == len(recorded) or at == len(marks):
+            break
+        kind = recorded[reached][:1]
+        if kind != marks[at][:1] or kind not in (USER_PREFIX, RESULT_PREFIX) or len(changed) == MAX_REWRITTEN:
+            return None
+        stop, end = (
+            (at + 1, reached + 1) if kind == USER_PREFIX else (results_end(marks, at), results_end(recorded, reached))
+        )
+        pairs = yield from _pair_results(run, items[at:stop], chain, first + reached, first + end)
+        if not pairs:
+            return None
+        changed += pairs
+        at, reached = stop, end
+    if not changed or any(not mark.startswith(RESULT_PREFIX) for mark in recorded[reached:]):
         return None
-    changed = [place for place in range(back.first) if not is_same_item(chain[place], marks[place])]
-    messages = tuple(Relisted(place, item) for place in changed if isinstance(item := items[place], TaskStep))
-    is_users = len(messages) == len(changed) and all(chain[place].startswith(USER_PREFIX) for place in changed)
-    return Rewriting(messages, back) if is_users else None
+    behind = (*recorded[changed[-1].place - first + 1 : reached], *marks[at : at + 1])
+    if not any(mark.startswith(MODEL_PREFIX) for mark in behind):
+        return None
+    return Rewriting(tuple(changed), at, reached, late, any(item.index is None for item in changed))
+
+
+def _pair_results(
+    run: RunState, listed: Sequence[Item], chain: Chain, first: int, stop: int
+) -> Flow[tuple[Relisted, ...]]:
+    """The results of a step, or one message, that the list has in other words, each beside its own; none where that is not certain."""
+    if len(listed) != stop - first:
+        return ()
+    positions = [run.log.fingerprint_positions[number] for number in chain.numbers[first:stop]]
+    entries = yield from Read(min(positions), max(positions) + 1)
+    bodies = {entry.position: entry.body for entry in entries}
+    recorded = [bodies[at] for at in positions]
+    ids = [item.call_id for item in listed if isinstance(item, Observation)]
+    own_ids = [body.observation.call_id for body in recorded if isinstance(body, Observed)]
+    is_known = len({*ids}) == len(ids) and {*ids} == {*own_ids}
+    if is_known and ids:
+        listed = [listed[ids.index(id)] for id in own_ids]
+    pairs = zip(range(first, stop), recorded, listed, strict=True)
+    changed = [pair for pair in pairs if not is_same_item(chain.mark(pair[0]), fingerprint(pair[2]))]
+    # Ids that a client made anew do not say which of several is whose.
+    return tuple(_relist(*pair) for pair in changed) if is_known or len(changed) == 1 else ()
+
+
+def _relist(place: int, body: object, item: Item) -> Relisted:
+    if not isinstance(body, Observed):
+        return Relisted(place, item)
+    return Relisted(place, item, index=IN_TEXT if body.late else body.index, action=body.action)
 
 
 def _is_context(item: Item) -> bool:
@@ -124,7 +194,7 @@ def read_items(run: RunState, chain: Chain, first: int, stop: int) -> Flow[list[
     """Read the items of a chain at the places ``[first, stop)``."""
     positions, numbers = run.log.fingerprint_positions, chain.numbers[first:stop]
     entries = yield from Read(positions[numbers[0]], positions[numbers[-1]] + 1)
-    items = [item for entry in entries for item in handed_items(entry.body)]
+    items = [item for entry in entries for item in listed_items(run, entry)]
     offset = run.log.count_fingerprints(positions[numbers[0]])
     return [items[number - offset] for number in numbers]
 
@@ -153,29 +223,45 @@ def plan_relisting(
     replacements = []
     for item in relisted:
         position = run.log.fingerprint_positions[chain.numbers[first + item.place]]
-        stubs: tuple[Stub, ...] = ()
-        if item.words is not None:
-            if not is_plain_text(item.words):
-                return None
-            stubs = (Stub("content", 0, as_text(item.words.content), "clip"),)
-        summary = None if stubs or item.is_uncertain else ""
-        replacements.append(Replacement(position, position + 1, stubs, summary))
-    shown = [by for by in replacements if find_shown(view.run, by.first) is not None]
+        by = _replacement(position, item)
+        if item.words is not None and relisted_fingerprint(chain.mark(first + item.place), by) != fingerprint(
+            item.words
+        ):
+            return None
+        if by.stubs and by.stubs[0].is_of_result:
+            result = shown_result(view, by.first, by.stubs[0].index)
+            if result is None or fingerprint(result) != chain.mark(first + item.place):
+                return None  # it left the view: in another place it would be a surprise
+        replacements.append(by)
+    shown = [at_step(by) for by in replacements if find_shown(view.run, by.first) is not None]
     after = preview(view, shown)
     if not any(isinstance(entry.item, TaskStep) for entry in after.run):
         return None
     return Compaction(tuple(replacements), policy, "the list", view.tokens, after.tokens)
 
 
+def _replacement(position: int, item: Relisted) -> Replacement:
+    if item.words is None:
+        return Replacement(position, position + 1, (), None if item.is_uncertain else "")
+    content = item.words.content or ""
+    parts = () if fingerprint(TaskStep(as_text(content))) == fingerprint(TaskStep(content)) else as_parts(content)
+    is_behind = item.index is not None and item.index != IN_TEXT
+    slot: Slot = "observation" if is_behind else "content"
+    stub = Stub(slot, item.index or 0, as_text(content), "clip", parts)
+    return Replacement(item.action if is_behind and item.action is not None else position, position + 1, (stub,))
+
+
 def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, ...]]:
     """Read what lists changed before a position after it was recorded: a branch from there lacks it, and the list has it."""
-    if not any(at < position for at in run.fold.removed | run.fold.edited):
+    rewritten = {first for first, *_ in run.fold.rewritten}
+    if not any(at < position for at in run.fold.removed | run.fold.edited | rewritten):
         return ()
     entries = yield from Read(position, run.fold.head)
-    newest: dict[int, tuple[str, Replacement]] = {}
+    newest: dict[object, tuple[str, Replacement]] = {}
     for entry in entries:
         if isinstance(entry.body, Compaction) and entry.body.policy in BY_LIST and entry.position not in run.fold.skip:
-            newest |= {by.first: (entry.body.policy, by) for by in entry.body.replacements if by.first < position}
+            changes = (by for by in entry.body.replacements if by.last <= position)
+            newest |= {(by.first, by.last): (entry.body.policy, by) for by in changes}
     tokens = run.current_view().tokens
     return tuple(
         Compaction(replacements, policy, "the list", tokens, tokens)
@@ -184,26 +270,25 @@ def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, 
     )
 
 
-def is_plain_text(step: TaskStep) -> bool:
-    """True for text alone, which can be shown in the place of what was recorded."""
-    is_text = all(isinstance(part, Text) for part in as_parts(step.content))
-    return is_text and fingerprint(TaskStep(as_text(step.content))) == fingerprint(step)
-
-
 def forget_lists_with(run: RunState, compaction: Compaction) -> None:
     """Forget the lists and requests that have what left the view: one that has it again is compared by what it says."""
-    changed = (by.first for by in compaction.replacements if by.stubs or by.summary is not None)
-    if (first := next(changed, None)) is None:
+    changed = [by.last - 1 for by in compaction.replacements if by.stubs or by.summary is not None]
+    if (first := min(changed, default=None)) is None:
         return
     state, place = run.transcript, run.log.count_fingerprints(first)
     state.lists = {digest: known for digest, known in state.lists.items() if known.place <= place}
     state.sent = deque((sent for sent in state.sent if sent.place <= place), state.sent.maxlen)
 
 
+def _handle(by: Replacement) -> str:
+    is_behind = by.stubs and by.stubs[0].slot == "observation"
+    return observation_handle(by.first, by.stubs[0].index) if is_behind else step_handle(by.first)
+
+
 def note_relisting(compaction: Compaction) -> tuple[str, ...]:
     """Name what a relisting changed."""
     if compaction.policy == REWRITTEN:
-        handles = ", ".join(step_handle(replacement.first) for replacement in compaction.replacements)
+        handles = ", ".join(map(_handle, compaction.replacements))
         return (f"the list has {handles} in other words than before, and so has the view",)
     return tuple(
         f"the list lacks {step_handle(replacement.first)}, which was recorded"

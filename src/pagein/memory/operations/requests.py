@@ -221,7 +221,12 @@ class _PastRun:
         from pagein.search.passages import passages  # noqa: PLC0415 - loads where something was found
 
         found: list[Passage] = []
-        for at in (source.position, *self._state.fold.answers.get(source.position, ())):
+        fold = self._state.fold
+        for at in (
+            *reversed(fold.wordings.get(source.position, ())),
+            source.position,
+            *fold.answers.get(source.position, ()),
+        ):
             for entry in (yield from Read(at, at + 1, self._log)):
                 found += (part for part in passages(entry) if (part.position, part.part) == source[1:3])
         return found
