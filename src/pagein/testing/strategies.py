@@ -175,7 +175,8 @@ def _tool_calls() -> st.SearchStrategy[ToolCall]:
 @st.composite
 def _actions(draw: st.DrawFn) -> ActionStep:
     """Draw actions with none, some or all of their calls answered."""
-    calls = draw(_values(tuple[ToolCall, ...]))
+    count = draw(st.integers(0, 4))
+    calls = tuple(draw(st.lists(_tool_calls(), min_size=count, max_size=count)))
     observations = draw(st.lists(_values(Observation | None), max_size=len(calls)).map(tuple))
     step: ActionStep = draw(_objects(ActionStep, tool_calls=st.just(calls), observations=st.just(observations)))
     return step
