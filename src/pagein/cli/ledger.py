@@ -60,5 +60,5 @@ def ledger(
         mark = f" (replaces {entry.replaces})" if entry.replaces else ""
         _output.print_text(f"{entry.handle:>6}  {entry.kind:<10}  {entry.text}{mark}")
     if not entries:
-        _output.print_text("Nothing that was said holds beyond its step.")
+        _output.print_text("The ledger is empty: no rule, limit, decision or value was recognised.")
     return 0

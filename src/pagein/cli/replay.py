@@ -303,8 +303,8 @@ def _demo_talk(budget: int, *, json: bool) -> int:
         _output.print_json({"talk": conversation.id, "budget": budget, "tokens": whole, "questions": rows})
         return 0
     table = _output.new_table(
-        f"a chat of {whole:,} tokens under {budget:,}",
-        "what answers the question is in view",
+        f"a chat of {whole:,} tokens with a budget of {budget:,}: how much of what answers a question is in its request",
+        "question",
         "pagein",
         "newest",
         "tokens",
@@ -359,6 +359,10 @@ def _print_rows(rows: Sequence[tuple[str, Tally]], total: Tally, title: str) -> 
         _output.add_row(table, name, *_cells(tally))
     out = _output.console()
     out.print(table)
+    out.print(
+        "without, with: tokens of all requests without and with pagein. highest: the largest request. prefix: the share that the "
+        "next request begins with. met: the share of needs. back: everything can be retrieved."
+    )
     counts = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
     failures = ", ".join(f"{count} {failure}" for failure, count in counts.items())
     out.print(f"{failures}; {len(total.raised)} raised")

@@ -35,7 +35,7 @@ def export(
 
     pagein's own format is JSON lines with everything: entries, times, images,
     hashes. pagein import verifies and restores it. The formats of plain messages
-    contain the transcript: every step as it was recorded, nothing compacted.
+    contain the transcript: every step as it was recorded, and nothing else.
     The file is not encrypted, even if the store is.
 
     For example:

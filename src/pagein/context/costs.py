@@ -110,13 +110,13 @@ class RunCost:
         count = f"{self.requests:,} request{'' if self.requests == 1 else 's'}"
         yield (
             f"{count}: {self.tokens:,} tokens, {self.cached_share:.0%} cached; price {self.price:,.0f}, "
-            f"with everything in them {self.price_whole:,.0f}"
+            f"or {self.price_whole:,.0f} with the whole history"
         )
         for writer in self.writers:
             yield f"{writer.purpose}: {writer.input:,} tokens read, {writer.output:,} written; price {writer.price:,.0f}"
         if self.writers:
             yield f"total price {self.total:,.0f}"
-        yield f"{self.shed:,} tokens left the view, {self.rewritten:,} were written again; net {self.net:+,.0f}"
+        yield f"{self.shed:,} tokens left the view, {self.rewritten:,} were sent again uncached; net saving {self.net:+,.0f}"
         if self.provider.requests:
             used = self.provider
             yield (

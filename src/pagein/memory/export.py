@@ -15,6 +15,7 @@ from pagein.backends.base import stored_log
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import LogError, LogUnreadable
 from pagein.formats import format_named
+from pagein.formats.parsing import request_rows, to_plain_json
 from pagein.log.base import Log
 from pagein.log.export import ExportedSession, export_lines, parse_session
 from pagein.memory.agent_memory import AgentMemory
@@ -55,24 +56,26 @@ def export_session(log: Log, path: str | os.PathLike[str]) -> ExportResult:
 
 
 def export_messages(log: Log, path: str | os.PathLike[str], format: str = "openai") -> ExportResult:
-    """Write the whole run as a provider's request, in JSON: every step as it was recorded, nothing compacted.
+    """Write the whole run as a provider's messages, in JSON: every step as it was recorded, nothing compacted.
 
     A late result is with its call; pins, compactions and checkpoints are left out. It cannot be imported as the
     same session: use ``export_session`` for that. Raises what reading the log raises, FormatError, LogError.
     """
     request = transcript(log, format)
     replace_file(Path(path), lambda: [_json(request), b"\n"])
-    return ExportResult(len(request["messages"]))
+    return ExportResult(len(request_rows(request)))
 
 
 def transcript(log: Log, format: str = "openai") -> dict[str, Any]:
-    """The whole run as a provider's request: every step as it was recorded, nothing compacted."""
+    """The whole run as a provider's messages, plain JSON: every step as it was recorded, and nothing that nobody said."""
     form = format_named(format)
     steps = AgentMemory(log, budget=UNLIMITED_BUDGET).steps
     with AgentMemory(InMemoryLog(), budget=UNLIMITED_BUDGET, format=form.name) as copy:
         if steps:
             copy.record(*steps)
-        return copy.to_request()
+        messages = [message for entry in copy.view().request_entries for message in entry.messages]
+    request: dict[str, Any] = to_plain_json(form.keywords(form.render(messages)), encode_bytes=True)
+    return request
 
 
 def read_session(path: str | os.PathLike[str]) -> ExportedSession:

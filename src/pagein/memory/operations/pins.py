@@ -135,10 +135,10 @@ def _check_fits(run: RunState, pinned: Pin) -> None:
 
 
 def unpin(run: RunState, handle: str) -> Flow[None]:
-    """Let a pin, or what a step has in the ledger, go. Raises UnknownHandle if the handle names neither."""
+    """Drop a pin, or the ledger's entries of a step. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     if parsed is None or (parsed.first not in run.fold.pinned and not entries_at(run, handle)):
-        raise UnknownHandle(str(handle), run.fold.head, "unpin takes the handle of a pin, or of an entry of ledger()")
+        raise UnknownHandle(str(handle), run.fold.head, "only a pin or an entry of the ledger can be dropped")
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
