@@ -57,6 +57,8 @@ REVISIONS = (
     ("The cellar should be empty by Easter.", "We've more time for the cellar, the end of May is enough."),
     ("Our target is 60 new clinics by June.", "Management lifted the target to 40 new clinics."),
     ("I'm writing about Ada Lovelace.", "New topic: coral reefs."),
+    ("The client's contact is Anna Weber.", "Sorry, the contact is Hanna Weber."),
+    ("Answer in German.", "Forget what I said about German, answer in English."),
     ("Opening night is the 9th of February.", "The director fell ill, so we open on the 23rd of February."),
     ("The exam is in room 7.", "The exam moved to room 12."),
     ("we run the api on port 8081", "Use port 3007 instead, something else took the old one."),
@@ -167,6 +169,11 @@ BOTH_STAND = (
     ("If the total is over 500, I need two quotes.", "House rules: crits double the dice, not the total."),
     ("The cake is 30 euros max.", "We can go down to 18 euros a seat but not lower."),
     ("Answers have 3 lines at most.", "Line length is 100 here, not 88."),
+    ("The API runs on port 8000.", "The admin UI runs on port 9000 now."),
+    ("Keep the keynote under 45 minutes.", "Closing remarks can be shortened to 20 minutes."),
+    ("Ensure every URL uses https://.", "The /health response looks correct now: an https:// URL with a path."),
+    ("Lint the frontend with eslint before committing.", "No frontend changes are required."),
+    ("If a command fails, show me the output of the test.", "We will only test sqlite3 for now."),
 )
 
 
@@ -571,6 +578,23 @@ def test_a_change_of_plans_changes_what_was_decided_and_no_rule():
 )
 def test_of_several_values_in_a_sentence_a_revision_of_one_leaves_the_others(said, shown):
     assert show(fold(*said)) == [shown]
+
+
+def test_a_second_thought_is_about_what_was_just_said():
+    ledger = fold(
+        "Never share customer data.", "Use Redis for the session cache.", "On second thought, use Memcached for it."
+    )
+    assert [line[:2] for line in show(ledger)] == ["s1", "s3"]
+
+
+def test_a_revision_of_another_part_leaves_the_first_one():
+    ledger = fold(
+        "Line length is 100 and indentation is 4 spaces.", "Make the line length 120.", "Make the indentation 2 spaces."
+    )
+    assert show(ledger) == [
+        "s2 Make the line length 120. (replaces s1: Line length is \u2026 and indentation is \u2026)",
+        "s3 Make the indentation 2 spaces. (replaces s2)",
+    ]
 
 
 def test_what_is_the_other_way_round_is_said_with_it():

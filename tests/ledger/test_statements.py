@@ -518,3 +518,33 @@ def test_an_order_to_do_something_once_is_no_statement(text):
 )
 def test_an_order_that_lasts_is_one(text, kind):
     assert [statement.kind for statement in find_statements(text, "user")] == [kind]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Throughout this whole chat, adopt the voice of a tour guide, and end each answer with the words 'Mind the gap, dear guests...'.",
+        "Please mention a river at the start of every answer!",
+        "For our conversation today, I'd like you to include a proverb in each reply.",
+        "I'd like you to pretend to be a pirate throughout our conversation.",
+        "All of your responses will use only the past tense.",
+        "Explain without any jargon during our chat.",
+    ],
+)
+def test_an_order_about_all_answers_is_a_sure_rule(text):
+    (statement,) = find_statements(text, "user")
+    assert (statement.kind, statement.likelihood) == ("rule", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We had a lovely time during our conversation.",
+        "Thank you for your very informative answers.",
+        "<!-- Please never open an issue without a log. -->",
+        "### Actual outcome\n\n_No response_",
+        "The page looks good now.",
+    ],
+)
+def test_the_words_of_a_form_and_praise_bind_nobody(text):
+    assert find_statements(text, "user") == ()

@@ -19,6 +19,8 @@ def choose_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | No
     start, end = 0, len(masked)
     if (replaced := english.find_old_and_new(masked)) is not None:
         start, end = replaced[1]
+    elif (retracted := english.TAKES_BACK.match(masked)) is not None:
+        start = retracted.end()
     lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
     if lift is not None and any(value.end <= lift.start() for value in inside):

@@ -87,6 +87,14 @@ DEMAND = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
+_ANSWERS = r"(?:(?:throughout|during|for|in) (?:the (?:entirety|rest|remainder|duration|whole) of )?(?:this|our|the)(?: entire| whole)? (?:conversation|chat|session|discussion|dialogue)|(?:each|every|all)(?: one)?(?: single)?(?: of)?(?: your| the| my)? (?:answers?|responses?|repl(?:y|ies)|messages?|questions?)|your (?:answers|responses|replies))"
+OF_ANSWERS = re.compile(
+    rf"(?=.*\b{_ANSWERS}\b)(?:.*\b(?:please|pls|(?:I|we)(?:'d| would) (?:like|love|prefer)(?: it if)? you|(?:I|we) (?:want|need|expect) you|you (?:must|should|have to|need to))\b|(?:.* )?all of your (?:answers|responses|replies) (?:will|must|should|are to)\b"
+    r"|(?:.*[,;:] |.*\band )?(?:always |only )?(?:use|include|mention|begin|start|end|finish|close|open|add|avoid|keep|respond|reply|answer|speak|write|adopt|act|stay|remain|refer|address|call|say|sign|limit|put|pretend|maintain|refrain|stick|explain|describe|give|provide|present|list|show|tell)\b)",
+    re.IGNORECASE,
+)
+"""Says how answers are to be: "End each answer with a question", "For this conversation, please speak like a pirate"."""
+
 BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:only|just) have|(?:longer|bigger|larger|higher|older|later|heavier|shorter|lower|smaller) than|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between (?=\d))"
 LIMIT_FRAME = re.compile(
     r"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{0,50}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
@@ -187,7 +195,7 @@ SET_FACT = re.compile(
 )  # fmt: skip
 
 REVISES = re.compile(
-    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|this point|\w+day) on(?:wards?)?|from here(?: on(?:wards?)?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|never mind|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|everything (?:I|we)|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it(?! to [A-Z])|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|(?:bring|brought|bringing|brings) (?:the |my |our |it |this )?(?:[\w'-]+ ){0,3}(?:up|down|forward)|(?:wasn't|isn't|weren't|aren't|not) (?:long |big |small |quite )?enough|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|(?:from|starting|as of|beginning) (?:this|next) (?:week|month|term|season|year)|starting (?:in )?(?:January|February|March|April|May|June|July|August|September|October|November|December)|nowadays|these days|in (?:the )?future|again|better|(?:more|less|extra) time|(?:is|are|'s) (?:early |soon |good |quite |more than )?enough|can wait (?:un)?til\w*|sold out|booked out|is full|fell ill|had to (?:move|change|switch|cut|cancel)|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b|, sorry\b"
+    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|this point|\w+day) on(?:wards?)?|from here(?: on(?:wards?)?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes(?= (?:to|from|on|at|into)\b)|change (?:that|it|the|this|my|our)|(?:forget|ignore|never mind|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|everything (?:I|we)|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it(?! to [A-Z])|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|(?:bring|brought|bringing|brings) (?:the |my |our |it |this )?(?:[\w'-]+ ){0,3}(?:up|down|forward)|(?:wasn't|isn't|weren't|aren't|not) (?:long |big |small |quite )?enough|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|(?<!for )now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|(?:from|starting|as of|beginning) (?:this|next) (?:week|month|term|season|year)|starting (?:in )?(?:January|February|March|April|May|June|July|August|September|October|November|December)|nowadays|these days|in (?:the )?future|again|better|(?:more|less|extra) time|(?:is|are|'s) (?:early |soon |good |quite |more than )?enough|can wait (?:un)?til\w*|sold out|booked out|is full|fell ill|had to (?:move|change|switch|cut|cancel)|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|(?<!'m )(?<!am )(?:sorry|no|nope|wait|hmm)(?=, )|hold on|stop \w+ing)\b|, sorry\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)",
     re.IGNORECASE,
 )  # fmt: skip
@@ -322,6 +330,11 @@ NARRATES = re.compile(
     r"\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
     re.IGNORECASE,
 )
+ASSESSES = re.compile(
+    r"\b(?:looks?|seems?|appears?)(?: to be)?(?: \w+ly| so| much)? (?:correct|right|fine|good|great|ok|okay|wrong|broken|off)\b|\b(?:works?|passes|fails?|runs?) (?:fine |well |correctly |again )?now\b",
+    re.IGNORECASE,
+)
+"""Says how something is at the moment, which orders nothing."""
 TELLS_A_PLOT = re.compile(
     r"\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b(?! (?:starts|begins|opens|ends|runs|is (?:at|on|due)|must|should)\b)",
     re.IGNORECASE,
@@ -430,6 +443,16 @@ CLAUSE = re.compile(
     re.IGNORECASE,
 )
 """Parts the clauses of a sentence; what only says where or how goes with the clause before it."""
+TAKES_BACK = re.compile(
+    r"\W*(?:forget|ignore|disregard|scratch|drop|never ?mind) (?:(?:what|everything|all) (?:I|we) (?:said|wrote|told you)|the|my|our|that)\b[^,;:.!?]{0,60}[,;:.]",
+    re.IGNORECASE,
+)
+"""Says first what holds no more: "Forget what I said about German, answer in English"."""
+TOPIC = re.compile(
+    r"(?:(?:and|but|so|also|oh|please|actually|sorry|wait|no)[, ]+)*(?P<topic>(?:(?:the|our|my|your|his|her|their|its|all|every|each|any|this|that) )?(?:[\w'/-]+ ){1,4}?)(?:(?:can|could|may|must|should|will|would) )?(?:be|is|are|was|were|has|have|runs?|costs?|needs?|gets?|starts?|ends?|opens?|closes?|takes?|lasts?|uses?|expires?)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that names the thing that it is about: "The API runs", "Closing remarks can be"."""
 CONCLUDES = re.compile(r"[,;] (?:so|which (?:means|makes|leaves|gives|brings))\b", re.IGNORECASE)
 """Says the reason first, which is not what the sentence is about."""
 REFERS = re.compile(

@@ -36,11 +36,11 @@ PASTED_LINES_SHARE = 0.5
 """Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
 
 _FENCE = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?\"{3}|'{3}.*?'{3}|^[ \t]*(?:\"{3}|'{3}).*\Z|(?<![^\n:：.!?]\n)^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
+    r"<!--.*?-->|^[ \t]*_No response_[ \t]*$|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?\"{3}|'{3}.*?'{3}|^[ \t]*(?:\"{3}|'{3}).*\Z|(?<![^\n:：.!?]\n)^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
     r"|^[ \t]*[-=*#<>\[]{2,}[ \t]*(?:begin|start)\b[^\n]*\n(?:[^\n]*\n){0,400}?[ \t]*[-=*#<>\[]{2,}[ \t]*(?:end|stop)\b[^\n]*$",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-"""Code, and what stands between two marks: triple quotes, two equal rules, a line of its begin and one of its end."""
+"""Code, the words of a form, and what stands between two marks: triple quotes, two equal rules, a line of its begin and one of its end."""
 _SOURCE_TAGS = (
     "documents?|doc|page|pages|web_?page|e?-?mail|message|mail|logs?|output|stdout|stderr|files?|file_contents?|quote|"
     "blockquote|source|article|transcript|pr_description|issue|search_results?|results?|tool_result|observation|code|pre|"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from pagein.context.ledger.clauses import NUMBER_WORDS, Amount, find_amounts
-from pagein.context.ledger.english import VALUE_CONCEPTS
+from pagein.context.ledger.english import LIFTS, STRONG_CORRECTION, TOPIC, VALUE_CONCEPTS
 from pagein.context.ledger.items import LedgerItem
 from pagein.context.ledger.shortening import shorten
 from pagein.context.ledger.statements import BindingStatement, StatementKind
@@ -64,6 +64,9 @@ CHANGE_STEMS = frozenset(
 )
 """Stems that say that something decided changes, or does not matter any more, and not what."""
 
+AMOUNT_STEMS = frozenset({"shorten", "extend", "rais", "lower", "increas", "reduc", "cut", "bump", "trim", "cap"})
+"""Stems that say how an amount changes, and not of what."""
+
 DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
 """Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
 
@@ -92,9 +95,6 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 """A thing of which there are several, with its number, where it is no place to be at: "room 5's key", "for service 0"."""
-
-_NAMED_FIRST = re.compile(r"(?:my|our|the|his|her|their) (?:[\w'-]+ ){1,3}?(?:is|are|costs?|gets?) ", re.IGNORECASE)
-"""Names the thing that has the value: "My phone contract is 30 euros now"."""
 
 _REVERSES = re.compile(
     r"\b(?:other way (?:a?round)|the reverse|vice versa|swap (?:them|those|the two|both))\b", re.IGNORECASE
@@ -169,7 +169,7 @@ class RevisionFinder:
         self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
     ) -> float:
         """Return the evidence of the subjects and the values of two statements."""
-        if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
+        if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts and not is_value_change:
             return self._lifting_evidence(new, old)
         if old.lifts and new.is_prohibition:
             return self._lifting_evidence(new, old)
@@ -242,6 +242,8 @@ class RevisionFinder:
 
     def _is_apart(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True where each is about something of its own, or the new one about a part of what others are about, too."""
+        if _differs_in_topic(new, old):
+            return True
         own, others = _own_stems(new), _own_stems(old)
         if not own or own & {*old.subject} or others & {*new.subject}:
             return False
@@ -262,7 +264,7 @@ class RevisionFinder:
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
             is_loose = new.value_type[7:] in OWN_WAYS or new.value_type.startswith("unit:")
-            is_named = not is_loose or _NAMED_FIRST.match(new.text) or _says_of_what(new)
+            is_named = not is_loose or _topic_stems(new) or _says_of_what(new)
             is_apart = is_named and self._is_apart(new, exact[0].statement)
             return None if is_apart else exact[0]
         subjectless = {*VALUE_CONCEPTS, *CHANGE_STEMS, f"@{new.value_type[7:]}", new.value_type[5:]}
@@ -296,7 +298,7 @@ class RevisionFinder:
             return None
         if words.old_value or _own_stems(words):
             return None
-        olds = (old for old in recent if old.statement.value_type in ("name", "text", ""))
+        olds = (old for old in recent if old.statement.value_type.partition(":")[0] in ("name", "text", "option", ""))
         return next((old for old in olds if not old.statement.is_prohibition), None)
 
     def is_contradicting(self, new: BindingStatement) -> bool:
@@ -334,7 +336,20 @@ def _resets(new: Amount, old: Amount) -> bool:
 
 def _corrects(statement: BindingStatement) -> bool:
     """True for a statement that says that it changes something said before."""
-    return bool(statement.revises or statement.lifts or statement.old_value)
+    return bool(statement.old_value or STRONG_CORRECTION.search(statement.text) or LIFTS.search(statement.text))
+
+
+def _differs_in_topic(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where each sentence begins with the thing that it is about, and these share nothing: "The API runs", "The site runs"."""
+    one, other = _topic_stems(new), _topic_stems(old)
+    return bool(one and other) and one.isdisjoint(other)
+
+
+def _topic_stems(statement: BindingStatement) -> set[str]:
+    """Return the stems of the thing that a sentence begins with, which is not its value: "Jana is the owner" is not about Jana."""
+    topic = TOPIC.match(statement.text)
+    is_value = topic is None or (statement.value and statement.value in topic["topic"])
+    return set() if topic is None or is_value else {*subject_stems(topic["topic"], ())}
 
 
 def is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
@@ -368,6 +383,21 @@ def words_about(new: BindingStatement, origin: LedgerItem) -> str:
     before, match, behind = text.partition(old.value or (place[0] if place else "\u2026"))
     about = f"{before}{match}\u2026" if place else f"{before}\u2026{behind}"
     return origin.about or (about if match and {*old.subject} - {*new.subject} - DECISION_STEMS else "")
+
+
+def about_without(new: BindingStatement, old: LedgerItem) -> str | None:
+    """Return what an item is about without the part that the new statement changes; None unless it changes only that.
+
+    "Make the line length 120 (Line length is ... and indentation is 4 spaces)" stays where the indentation changes.
+    """
+    stems = _own_stems(new) | {part for part in new.subject if part[0] == "@"}
+    if not old.about or not new.value or not stems.isdisjoint(subject_stems(old.statement.text, ())):
+        return None
+    for part in _PART.split(old.about):
+        values = [value for value in find_values(part) if is_same_type(value.type, new.value_type)]
+        if len(values) == 1 and not stems.isdisjoint(subject_stems(part, ())):
+            return old.about.replace(part, f"{part[: values[0].start]}\u2026{part[values[0].end :]}")
+    return None
 
 
 def _part_replaced(new: BindingStatement, text: str) -> TypedValue | None:
@@ -432,7 +462,7 @@ def _own_stems(statement: BindingStatement) -> set[str]:
     """Return the stems that are no concepts, which many statements share, and no numbers."""
     stems = {part for part in statement.subject if part[0] not in "=@0123456789"}
     unit = statement.value_type[5:]
-    return stems - CHANGE_STEMS - {unit, stem(unit)}
+    return stems - CHANGE_STEMS - AMOUNT_STEMS - {unit, stem(unit)}
 
 
 def _says_of_what(statement: BindingStatement) -> bool:

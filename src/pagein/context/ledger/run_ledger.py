@@ -9,7 +9,7 @@ from typing import Any
 
 from pagein.context.ledger.failures import FailureLedger
 from pagein.context.ledger.items import LedgerItem, clip_statement, is_guess, item_from_state, item_state, worth_of
-from pagein.context.ledger.revisions import RevisionFinder, inherit, is_restatement, words_about
+from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
 from pagein.context.ledger.selection import LedgerLine, select_lines
 from pagein.context.ledger.statements import Speaker, find_statements
 from pagein.tokens import TokenCounter
@@ -119,7 +119,11 @@ class RunLedger:
         finder = RevisionFinder(self.items, self._stem_counts)
         replaced = finder.find_replaced(item)
         for old in replaced:
-            self._retire(old, item.position)
+            about = about_without(item.statement, old)
+            if about is None:
+                self._retire(old, item.position)
+            else:
+                self.items[old.key] = replace(old, about=about)
         origin = max(replaced, key=lambda old: old.key, default=None)
         if origin is not None and is_restatement(item.statement, origin.statement):
             item = replace(item, replaced=origin.replaced, is_newer=finder.is_contradicting(item.statement))

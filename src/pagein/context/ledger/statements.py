@@ -205,7 +205,8 @@ def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
     if sentence.is_standing:
         return _read_standing(sentence, masked, kind, values)
     if kind is not None:
-        return _doubt(_statement(sentence, masked, kind, values), _clause_likelihood(masked))
+        is_sure = kind == "rule" and english.OF_ANSWERS.match(masked)
+        return _doubt(_statement(sentence, masked, kind, values), 1.0 if is_sure else _clause_likelihood(masked))
     likelihood = _likelihood(masked, values)
     if likelihood >= REVISION_LIKELIHOOD and _may_revise(masked, values):
         return replace(_statement(sentence, masked, "correction", values), revises=True, likelihood=likelihood)
@@ -312,7 +313,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
     is_plot = english.TELLS_A_PLOT.search(masked) and not english.STARTS_ORDER.match(masked)
     is_story = _is_story(masked) or bool(is_plot)
     is_past, is_hedged = bool(english.PAST.search(masked)), bool(english.HEDGE.search(masked))
-    if not is_story and not is_hedged:
+    if not is_story and (not is_hedged or english.OF_ANSWERS.match(masked)):
         kind = None if is_past and not english.STARTS_ORDER.match(masked) else _order_kind(masked, values)
         if kind is None and (not is_past or english.REVISES.search(masked)):
             kind = _plan_kind(masked, values)
@@ -328,7 +329,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
 
 def _is_story(masked: str) -> bool:
     """True for a narration, and for what somebody said who has no say, or who spoke to others."""
-    if english.NARRATES.search(masked):
+    if english.NARRATES.search(masked) or english.ASSESSES.search(masked):
         return True
     report = english.REPORTS.search(masked)
     return report is not None and bool(report["to_others"] or not english.AUTHORITY.search(masked))
@@ -347,7 +348,8 @@ def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | 
         is_dated = any(is_typed(value) and value.start >= aim.end() for value in values)
         if is_dated or english.PLAIN_AIM.search(masked) or english.BY_WHEN.search(masked, aim.end()):
             return "goal"
-    return "rule" if english.GATED.search(masked) or _find_order(english.DEMAND, masked) else None
+    is_rule = english.OF_ANSWERS.match(masked) or english.GATED.search(masked) or _find_order(english.DEMAND, masked)
+    return "rule" if is_rule else None
 
 
 def _plan_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
