@@ -1,6 +1,7 @@
 """The block: within its tokens, filled past facts that do not fit, and nothing in it can end it."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from pagein.errors import ConfigurationError
 from pagein.facts import Fact, format_memory_for_injection, memory_block
+from pagein.facts.block import render_line
 from pagein.facts.fact import content_key
 from pagein.tokens.encodings import Encoding
 
@@ -148,3 +150,23 @@ def test_profile_and_history_stand_before_the_facts():
         "User Context:\n- Work: Works on pagein\n- Current Focus: Facts\n\nHistory:\n- Recent: Wrote a log\n\n"
         "Facts:\n- [preference | 0.90] Likes tea"
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["My exam is on Friday", "I turn 30 next month", "My visit is on May 3rd", "I'm 29", "I'm in Lisbon this week",
+     "I have been learning Polish for two years", "Meine Pr\u00fcfung ist n\u00e4chste Woche", "Mon examen est demain", "\u6211\u4e0b\u5468\u8003\u8bd5"],
+)  # fmt: skip
+def test_what_another_day_changes_has_the_day_on_which_it_was_said_last(content):
+    fact = Fact("fu1", content, "knowledge", stated_at=1_700_000_000.0)
+    assert render_line(fact) == f"- {content} [fu1] (said 2023-11-14)"
+    again = replace(fact, confirmed_at=1_701_000_000.0)
+    assert render_line(again).endswith("(said 2023-11-26)")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["I go to the gym on Fridays", "My birthday is on May 3", "We married on June 4th, 2019", "Deploys every Friday", "I may move", "I'm 1.80 m tall", "Port 8080 is open"],
+)  # fmt: skip
+def test_what_holds_on_any_day_has_none(content):
+    assert render_line(Fact("fu1", content, "knowledge", stated_at=1.0)) == f"- {content} [fu1]"

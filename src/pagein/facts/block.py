@@ -6,6 +6,8 @@ provider's cache holds while the ranking is unchanged: no score, count or time i
 
 from __future__ import annotations
 
+import functools
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,34 @@ GUARANTEED_SHARE = 0.25
 
 REFILL_PASSES = 4
 """Passes that fill the rest, by the token count of the whole block."""
+
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_TIED_TO_ITS_DAY = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|recently|heute|gestern|\u00fcbermorgen|aujourd['\u2019]hui|demain|hier|hoy|ma\u00f1ana|ayer"
+    r"|(?:this|next|last|coming|n\u00e4chste\w?|letzte\w?|diese\w?) (?:week|weekend|month|year|semester|summer|winter|spring|autumn|fall|morning|evening|night|woche|monat|jahr|"
+    + _WEEKDAY
+    + r")"
+    r"|(?:semaine|mois|semana|mes) (?:prochaine?|derni\u00e8re?|dernier|que viene|pasad[oa])|(?:pr\u00f3xim[oa]|esta|este|cette|ce) (?:semana|mes|semaine|mois)"
+    r"|(?:in|for|after|since) (?:about |over |almost )?(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|a few|a couple of) (?:days?|weeks?|months?|years?)|(?:days?|weeks?|months?|years?) (?:ago|old|along|pregnant)"
+    r"|(?:on|by|until|till|before|since) "
+    + _WEEKDAY
+    + r"|(?:on |by |until )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of|\.)? "
+    + _MONTH
+    + r"(?!,? (?:19|20)\d\d)|"
+    + _MONTH
+    + r" \d{1,2}(?:st|nd|rd|th)?(?!\d|,? (?:19|20)\d\d)"
+    r"|in "
+    + _MONTH
+    + r"(?! (?:19|20)\d\d)|i(?:['\u2019]?m| am| turn(?:ed)?) \d\d(?= years| and| but|[.,;!](?!\d)|$)|pregnant)\b|\u4eca\u5929|\u660e\u5929|\u6628\u5929|[\u4e0b\u4e0a\u672c]\u5468|[\u4e0b\u4e0a]\u4e2a?\u6708",
+    re.IGNORECASE,
+)
+"""Words that mean something else on another day: "on Friday", "next month", "May 3rd", "I'm 29"."""
+
+_COMES_AGAIN = re.compile(
+    r"\b(?:every|each|always|usually|birthday|anniversary|born|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b",
+    re.IGNORECASE,
+)
 
 MIN_LINE_TOKENS = 4
 """Tokens below which no line fits."""
@@ -98,15 +128,24 @@ def build_block(
 def render_line(fact: Fact) -> str:
     """A fact as a line of the block, escaped; a procedure has its steps in lines of their own, each indented.
 
+    Where another day would change its meaning, the day on which it was said last stands behind it.
+
     >>> render_line(Fact("fu3", "Uses </memory> tabs", "preference"))
     '- Uses &lt;/memory> tabs [fu3]'
     """
     if fact.category == PROCEDURE:
         task, *steps = (one_line(line, MAX_CONTENT_CHARS) for line in fact.content.splitlines())
         return "\n  ".join((f"- {task} [{fact.id}]", *steps))
-    day = time.strftime("%Y-%m-%d", time.gmtime(max(0.0, fact.stated_at)))
-    older = f" (said {day}; newer: {fact.disputed_by})" if fact.disputed_by else ""
-    return f"- {one_line(fact.content, MAX_CONTENT_CHARS)} [{fact.id}]{older}"
+    is_tied = _is_tied_to_its_day(fact.content)
+    day = time.strftime("%Y-%m-%d", time.gmtime(max(0.0, fact.seen_at if is_tied else fact.stated_at)))
+    newer = f"; newer: {fact.disputed_by}" if fact.disputed_by else ""
+    said = f" (said {day}{newer})" if newer or is_tied else ""
+    return f"- {one_line(fact.content, MAX_CONTENT_CHARS)} [{fact.id}]{said}"
+
+
+@functools.lru_cache(maxsize=4_096)
+def _is_tied_to_its_day(content: str) -> bool:
+    return bool(_TIED_TO_ITS_DAY.search(content)) and not _COMES_AGAIN.search(content)
 
 
 def checked_tokens(tokens: object, what: str) -> int:
