@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pagein._common.retry import retry_on_conflict
-from pagein.errors import Conflict, LogErased
+from pagein.errors import Conflict, LogClosed, LogErased
 from pagein.events.entries import Body, FactScope
 from pagein.facts.fact import PROCEDURE, Fact, UnknownFact, fact_id, parse_fact_id
 from pagein.facts.ledger import Ledger
@@ -28,10 +28,13 @@ class FactLog:
         self.ledger = Ledger()
         self._store, self._session = store, session
         self._log: StoredLog | None = None
+        self._is_closed = False
 
     @property
     def log(self) -> StoredLog:
-        """The log, opened when it is first needed."""
+        """The log, opened when it is first needed. Raises LogClosed once the facts were closed."""
+        if self._is_closed:
+            raise LogClosed("these facts were closed; open them again to go on")
         if self._log is None:
             self._log = self._store.log(self._session)
         return self._log
@@ -67,7 +70,7 @@ class FactLog:
 
     def close(self) -> None:
         """Release the log; a second call does nothing."""
-        log, self._log = self._log, None
+        log, self._log, self._is_closed = self._log, None, True
         if log is not None:
             log.close()
 
