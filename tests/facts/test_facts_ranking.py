@@ -219,3 +219,13 @@ def test_facts_in_other_languages_are_found_by_other_forms_of_their_words():
             memory.facts.add(text)
         first = {query: memory.facts.search(query)[0].fact.content for _, query in OTHER_FORMS}
     assert first == {query: text for text, query in OTHER_FORMS}
+
+
+def test_a_word_that_only_begins_alike_finds_no_fact():
+    index = TfIdf()
+    for number, text in enumerate(("Mein Reisepass ist neu.", "Ich mag Wohnungen mit Balkon.", "Passports expire")):
+        index.add(number, text)
+        index.weigh(number, 0.6, 0.1)
+    assert [match.similarity for match in index.best("passieren", 3)] == [0, 0, 0]
+    assert not any(index.similarities("passieren").values())
+    assert index.best("Wohnung", 1)[0].number == 1

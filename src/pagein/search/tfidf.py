@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pagein.search.tokenizer import STOP_WORDS, beginnings, stem, terms
+from pagein.search.tokenizer import BEGINNING, STOP_WORDS, beginnings, form_finder, stem, terms
 
 SCORE_DIGITS = 9
 """Digits of a score after the point that decide an order."""
@@ -222,8 +222,9 @@ class TfIdf:
         lengths = self._lengths if np is None else np.frombuffer(self._lengths)
         scores: Any = [0.0] * size if np is None else np.zeros(size)
         total = 0.0
-        for term in dict.fromkeys(ranked_terms(query)):
-            once, often = self._once.get(term, ()), self._often.get(term, {})
+        asked = dict.fromkeys(ranked_terms(query))
+        for term in asked:
+            once, often = self._postings(term, asked)
             frequency = len(once) + len(often)
             if not frequency:
                 continue
@@ -237,6 +238,17 @@ class TfIdf:
         scores = self._with_neighbours(scores, np)
         best = max(total * MIN_BEST_SHARE, float(max(scores, default=0.0) if np is None else scores.max())) or 1.0
         return scores / best if np is not None else [score / best for score in scores]
+
+    def _postings(self, term: str, asked: Iterable[str]) -> tuple[Sequence[int], Mapping[int, int]]:
+        """The numbers with a term once, and those with it more often; of a beginning those that have a form of an asked word."""
+        once, often = self._once.get(term, array("q")), self._often.get(term, {})
+        if not term.endswith(BEGINNING):
+            return once, often
+        has_form = form_finder(term, asked)
+        found = {number for number in (*once, *often) if has_form(f" {' '.join(self._texts[number])} ")}
+        return array("q", [number for number in once if number in found]), {
+            number: count for number, count in often.items() if number in found
+        }
 
     def _with_neighbours(self, scores: Any, np: Any) -> Any:
         """The scores, to which each text adds a share of what the texts stated just before and just after it match."""
@@ -267,9 +279,10 @@ class TfIdf:
             idf = most - self._logs[term]
             length += (count * idf) ** 2
             weight = count * idf * idf
-            for place in _places(self._once.get(term, ()), np):
+            once, often = self._postings(term, counts)
+            for place in _places(once, np):
                 dots[place] += weight
-            for number, times in self._often.get(term, {}).items():
+            for number, times in often.items():
                 dots[number] += weight * times
         return dots, self._cosine(most, math.sqrt(length) or 1.0, np)
 
