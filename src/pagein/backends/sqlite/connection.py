@@ -32,7 +32,7 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
     ``timeout`` in seconds. Raises LogUnreadable for a folder or a foreign file, which stays as it is; LogTooNew, LogBusy,
     LogUnwritable.
     """
-    if path != MEMORY and Path(path).is_dir():
+    if path != MEMORY and os.path.isdir(path):  # noqa: PTH112 - it is False, too, for a name that no file can have
         raise LogUnreadable(f"{path} is a folder; name a file in it, such as {Path(path, 'pagein.db')}")
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
         raise ConfigurationError(f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
@@ -51,6 +51,35 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
         _refuse_unwritable(where)
         _create_private(where)
         return _prepare(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
+
+
+class FileMark:
+    """The mark by which a file that was opened at a path is known again, wherever the program's working folder is.
+
+    Where the file is moved, deleted or replaced, SQLite writes on into the old one, where nobody finds what was acknowledged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).absolute()
+        self._mark = self._read()
+
+    @property
+    def problem(self) -> str | None:
+        """The fault where the file is not there any more."""
+        is_there = self._read() == self._mark
+        return None if is_there else f"{self._path}: the file was moved, deleted or replaced after it was opened"
+
+    def check(self) -> None:
+        """Raise LogUnwritable where the file is not there any more."""
+        if problem := self.problem:
+            raise LogUnwritable(f"{problem}. Nothing was written; open it again.")
+
+    def _read(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:  # one in memory, or in a folder that may not be read any more
+            return None
+        return found.st_dev, found.st_ino
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-from pagein.backends.sqlite.connection import open_database, translate_errors
+from pagein.backends.sqlite.connection import FileMark, open_database, translate_errors
 from pagein.backends.sqlite.migrations import CHECKPOINT_TABLES, GraphTable
 from pagein.errors import ConfigurationError, LogClosed
 
@@ -103,6 +103,7 @@ class GraphTables:
         self._turn = threading.RLock()
         self._closed = False
         self._database = open_database(path, timeout=timeout, synchronous=synchronous, readonly=False)
+        self._file = FileMark(path)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -111,6 +112,7 @@ class GraphTables:
             self._check_open()
             self._database.execute("BEGIN IMMEDIATE")
             try:
+                self._file.check()
                 yield self._database
                 self._database.execute("COMMIT")
             finally:

@@ -10,13 +10,22 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Unpack
 from weakref import WeakValueDictionary
 
 from pagein.backends.base import Store
 from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
-from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, set_wait, translate_errors
+from pagein.backends.sqlite.connection import (
+    MEMORY,
+    FileMark,
+    has_residue,
+    is_busy,
+    open_database,
+    set_wait,
+    translate_errors,
+)
 from pagein.backends.sqlite.requests import RunKey, SQLiteRequests, forget_requests
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
@@ -89,6 +98,7 @@ class SQLiteLog(RowLogBase):
         self._database: sqlite3.Connection | None = open_database(
             self.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
+        self.file = self.store.file = FileMark(self.path)
         if self.path != MEMORY:
             self._turn = _turns.setdefault((self._process, os.path.realpath(self.path)), self._turn)
         with self._using(writing=True) as database:
@@ -163,7 +173,9 @@ class SQLiteLog(RowLogBase):
         return audit.result()
 
     def find_file_problems(self) -> list[str]:
-        """The faults that SQLite itself reports of the file."""
+        """The fault that the file is not there any more, or those that SQLite itself reports of it."""
+        if problem := self.file.problem:
+            return [problem]
         try:
             with self._using(writing=False) as database:
                 rows = database.execute("PRAGMA quick_check(8)").fetchall()
@@ -239,6 +251,7 @@ class SQLiteLog(RowLogBase):
         has_turn = self._turn.acquire(timeout=min(max(0, self._timeout), threading.TIMEOUT_MAX))
         try:
             self._begin(database, deadline)
+            self.file.check()
             yield
             database.execute("COMMIT")
         finally:
@@ -326,8 +339,12 @@ class SQLiteStore(DatabaseStore[SQLiteLog], Store):
     file_problems: Sequence[str] | None = None
     """The faults of the file, while its logs are verified together."""
 
+    file: FileMark | None = None
+    """The mark of the file that was opened first."""
+
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> None:
-        self.path = os.fspath(path)
+        name = os.fspath(path)
+        self.path = name if name == MEMORY else str(Path(name).absolute())  # the working folder may change
         super().__init__(**options)
 
     def __repr__(self) -> str:
@@ -339,10 +356,18 @@ class SQLiteStore(DatabaseStore[SQLiteLog], Store):
         return self.path != MEMORY
 
     def _open(self, session: str) -> SQLiteLog:
-        return SQLiteLog(
+        self._check_file()
+        log = SQLiteLog(
             self.path, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
             readonly=self.readonly, key=self._key,
         )  # fmt: skip
+        self.file = self.file or log.file
+        return log
+
+    def _check_file(self) -> None:
+        """Raise LogUnwritable where the file that was opened first is gone: another would be made in its place."""
+        if self.file is not None:
+            self.file.check()
 
     def sessions(self) -> tuple[str, ...]:
         with self._any_log()._using(writing=False) as database:  # noqa: SLF001 - its own log
@@ -355,6 +380,7 @@ class SQLiteStore(DatabaseStore[SQLiteLog], Store):
         self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
     ) -> SearchIndex:
         """The index in tables beside the log's; in memory where the store is readonly, encrypted or in memory."""
+        self._check_file()
         path = MEMORY if self.readonly or self.encrypted else self.path
         from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
 
