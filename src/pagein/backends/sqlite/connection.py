@@ -76,10 +76,10 @@ class FileMark:
 
     def _read(self) -> tuple[int, int] | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:  # one in memory, or in a folder that may not be read any more
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 @contextlib.contextmanager

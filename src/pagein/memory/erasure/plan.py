@@ -212,7 +212,7 @@ def _without(
             return redact_checkpoint(old, erased, repetitions, modelled=is_modelled)
         case FactsShown(text=text) if repetitions(text):
             return redact(old)
-        case Pin(text=text) if repetitions.copied(text):
+        case Pin(text=text) if repetitions.is_copy(text):
             return redact(old)
         case ActionStep() if at in repeating:
             return redact_observations(old, repeating[at])

@@ -67,7 +67,7 @@ class Repetitions:
         words = words_in(text)
         return any(map(self._is_piece, words)) or not self._phrases.isdisjoint(_phrases(words))
 
-    def copied(self, text: str) -> bool:
+    def is_copy(self, text: str) -> bool:
         """True where the text repeats erased content and has no word of its own."""
         return self(text) and self._erased.words.issuperset(words_in(text))
 
