@@ -85,6 +85,8 @@ FOREIGN = {
 
 FOREIGN_NOT = (
     "Wo wohne ich?", "Wenn ich in Berlin wohne, was kostet das?", "Er wohnt in Kiel.", '\u00dcbersetze "ich hei\u00dfe Anna" ins Englische.', "Ich bin gleich da.",
+    "We gaan morgen zwemmen.", "We eten graag vis.", "I ragazzi sono arrivati tardi.", "I prezzi salgono ogni anno, come sempre.", "We wtorek id\u0119 do lekarza.", "I znowu pada deszcz.", "I djeca idu u \u0161kolu.",
+    "Nein, ich bin satt.", "Non, je suis pr\u00eat.", "No, soy yo otra vez.", "\u4e0d\uff0c\u6211\u6ca1\u6709\u3002",
     "Si j'habite \u00e0 Lyon, combien ?", "Je suis pr\u00eat.", "J'aime bien \u00e7a.", "Elle habite \u00e0 Nice.", "Si vivo en Madrid, pago mucho.", "Tengo una pregunta.",
     "Quiz\u00e1s soy al\u00e9rgico.", "\u5982\u679c\u6211\u4f4f\u5728\u4e0a\u6d77\uff0c\u623f\u79df\u662f\u591a\u5c11\uff1f", "\u6211\u6709\u4e00\u4e2a\u95ee\u9898\u3002",
 )  # fmt: skip

@@ -139,6 +139,18 @@ def beginnings(text: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable(map(_beginnings_of_word, words)))
 
 
+_SURELY_ENGLISH = re.compile(
+    rf"n['\u2019]t\b|['\u2019]m\b|\b(?:I|we) (?:{'|'.join(sorted(set(IRREGULAR.values())))})\b", re.IGNORECASE
+)
+
+
+def is_surely_english(text: str) -> bool:
+    """True if a frequent word of the text is English and of no other language, or somebody does what an English verb says."""
+    if any(word in _ENGLISH_WORDS for name in _names_in(text.lower()) for word in name.split("'")):
+        return True
+    return _SURELY_ENGLISH.search(text) is not None
+
+
 def _is_word(name: str) -> bool:
     """True for letters alone, with the vowel signs that belong to them; longer ones are content."""
     if len(name) > MAX_TERM_CHARS:

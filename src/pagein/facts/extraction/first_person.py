@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from pagein.context.ledger import english
 from pagein.context.ledger.values import find_values
-from pagein.search.tokenizer import IRREGULAR
+from pagein.search.tokenizer import IRREGULAR, is_surely_english
 
 _MONTH_NAME = r"(?-i:January|February|March|April|May|June|July|August|September|October|November|December)"
 _HAS_MONTH = re.compile(_MONTH_NAME + r"|\d[-./]\d")
@@ -39,7 +39,8 @@ FOREIGN = ("german", "french", "spanish", "chinese")
 """The languages other than English that have phrases."""
 
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab\u300c\u300e].*?[\"\u201c\u201d\u00bb\u300d\u300f]|(?<!\w)'.*?'(?!\w)")
-_CATEGORIES = ("correction", "constraint", "knowledge", "behaviour", "preference")
+_CATEGORIES = ("correction", "constraint", "knowledge", "behaviour", "preference", "habit")
+"""Headings of rules: categories of facts, and those of habits whose verb may be any, for which the sentence must be English."""
 
 
 class Phrases:
@@ -100,7 +101,10 @@ def find_personal_statement(sentence: str) -> PersonalStatement | None:
         return None
     if says["corrects_back"].match(core) and not doubts:
         return PersonalStatement(core, "correction")
-    for category, pattern in phrases_of("english").rules:
+    for heading, pattern in phrases_of("english").rules:
+        if heading == "habit" and not is_surely_english(core):
+            continue
+        category = "behaviour" if heading == "habit" else heading
         if any(_lasts(core, match, category) for match in pattern.finditer(core)):
             return PersonalStatement(core, category)
     if _is_dated_event(core):
