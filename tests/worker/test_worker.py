@@ -12,7 +12,7 @@ import time
 import psycopg
 import pytest
 
-from pagein import AgentMemory, TaskStep
+from pagein import ActionStep, AgentMemory, TaskStep, ToolCall
 from pagein.backends.base import store_of
 from pagein.backends.open import open_log
 from pagein.backends.sqlite.claims import Claims
@@ -20,6 +20,7 @@ from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.facts.store import Facts
 from pagein.search import Query
+from pagein.testing.scripted_writer import ScriptedModel
 from pagein.testing.search_indexes import CountingEmbedder, FailingEmbedder
 from pagein.worker import Job, WorkQueue, work
 
@@ -84,6 +85,16 @@ def test_what_is_due_is_done_and_then_nothing_is(url):
     with AgentMemory.open(url, session="one", tenant="acme", budget=8_000) as memory:
         memory.record(TaskStep("And a mole."))
     assert [str(each) for each in desk.due_jobs()] == ["index one", "facts one"]
+
+
+@pytest.mark.parametrize("model", [None, ScriptedModel()])
+def test_a_session_in_which_nothing_is_stated_is_read_once(url, model):
+    with AgentMemory.open(url, session="four", tenant="acme", budget=8_000) as memory:
+        memory.record(ActionStep("", (ToolCall("c", "ls", "{}"),)))
+    desk, job = desk_of(url, user="ann", model=model), Job("facts", "four")
+    assert job in desk.due_jobs()
+    assert desk.do(job, threading.Event()).failed == ""
+    assert job not in desk.due_jobs(), "a worker would never end"
 
 
 def test_another_tenants_sessions_are_not_touched(url):

@@ -353,6 +353,10 @@ class Facts:
         """Extract facts from all unread entries now: before a compaction, and at the end."""
         return () if self.paused else self._extraction.flush(read, head, self._clock())
 
+    def mark_read(self) -> None:
+        """Record how far this session was read for facts, so that no other process reads it again. Raises LogError."""
+        self._extraction.mark_read(1)
+
     @property
     def uses_model(self) -> bool:
         """True if a model extracts facts, and so waits until a session is quiet."""

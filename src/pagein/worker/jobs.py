@@ -144,6 +144,7 @@ class WorkQueue:
             new = facts.flush(log.read, log.head())
             if facts.last_error is not None:
                 raise facts.last_error
+            facts.mark_read()  # else the job would be due again
             return len(new)
 
     def _is_unread(self, store: Store, session: str) -> bool:

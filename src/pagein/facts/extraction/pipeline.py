@@ -119,11 +119,11 @@ class FactExtraction:
         with self._lock:
             return () if self.is_off else self._flush(read, head, now)
 
-    def mark_read(self) -> None:
-        """Record the position that the rules read, at the end: a web handler opens a memory for each turn. Raises LogError."""
+    def mark_read(self, min_entries: int = MIN_MARKED_AT_CLOSE) -> None:
+        """Record the position that was read, where it is so many entries on: the next process goes on there. Raises LogError."""
         with self._lock:
-            if self.model is None and self._read_until - self._facts.extracted_until() >= MIN_MARKED_AT_CLOSE:
-                self._record_drafts((), self._read_until, "rules")
+            if self._read_until - self._facts.extracted_until() >= min_entries:
+                self._record_drafts((), self._read_until, "rules" if self.model is None else self.model.name)
 
     def _flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         facts: list[Fact] = []
