@@ -548,3 +548,37 @@ def test_an_order_about_all_answers_is_a_sure_rule(text):
 )
 def test_the_words_of_a_form_and_praise_bind_nobody(text):
     assert find_statements(text, "user") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tell nobody about the layoffs.",
+        "Mention it to nobody.",
+        "Nobody but me approves refunds.",
+        "Let nothing leave the lab.",
+    ],
+)
+def test_what_nobody_may_is_a_safety_rule(text):
+    (statement,) = find_statements(text, "user")
+    assert statement.is_safety
+
+
+def test_what_others_only_do_binds_nobody_and_what_a_child_only_drinks_does():
+    assert find_statements("My roommate only drinks oat milk.", "user") == ()
+    assert find_statements("My daughter only drinks oat milk.", "user")
+
+
+def test_dictated_text_gives_its_clauses():
+    said = (
+        "ok so the meeting is on tuesday at ten and never call john before nine and also the budget is two hundred euros "
+        "and use the blue template not the red one"
+    )
+    assert [statement.text for statement in find_statements(said, "user")] == [
+        "the meeting is on tuesday at ten",
+        "never call john before nine",
+        "the budget is two hundred euros",
+        "use the blue template not the red one",
+    ]
+    condition = "you should transfer the caller to a human agent if and only if the request is not one of those that you can handle with your tools"
+    assert condition in [statement.text for statement in find_statements(condition, "user")]

@@ -57,7 +57,7 @@ THING = r"(?:it|they|this|that|these|those|which|everything|everyone|everybody|n
 FORBID = re.compile(
     rf"{C}(?:never(?: ever)? (?!mind\b){NEVER_PAST}[a-z]|(?:do not|don't)(?: ever| you dare)? (?!have to\b|need to\b|want|like|love|care|think|know|feel|understand|get\b (?:it|why|how|what)|see\b|seem|really|even|remember|eat\b|drink\b)[a-z]"
     r"|(?:avoid|refrain from|steer clear of|stay away from|stay out of|keep away from|hands off|stay off|keep off|keep out of|stop) (?=[a-z`\"A-Z])(?!by\b|at\b|it there)|not (?:even )?(?:under any circumstances|ever|until|before|without)\b|no (?!longer|more\b(?! than)|matter|one\b|idea|prob|worr|need\b|doubt|thank|chance|kidding|luck|wonder|way\b|thing\b|i\b|it|that|we|,)[\w-]+(?: [\w'&-]+){0,6}(?: without| unless| until| before| after| on | in | at | for | from | to | over | above | beyond | except| please|[.!]?$))"
-    r"|^[\u274c\U0001f6ab\u26d4]"
+    rf"|^[\u274c\U0001f6ab\u26d4]|{C}(?:tell|show|give|send|let|allow|trust|mention|say|share|leak|promise|admit|invite|ask|sell|call|disclose|reveal|post|change|delete|touch|add|publish|hand|offer) (?:(?:it|this|that|them|anything) )?(?:(?:to|with) )?(?:nobody|no one|nothing)\b"
     rf"|\b{THING} (?:must not|mustn't|must never|may not|may never|shall not|shan't|should not|shouldn't|should never|can never|cannot ever|can't ever|(?:is|are) (?:strictly )?(?:not|never) (?:to|allowed|permitted|an option|acceptable|negotiable)|isn't (?:allowed|permitted|an option)|aren't (?:allowed|permitted))\b"
     r"|\b(?:you|we|it|they|nobody|no one|agents?|scripts?|tests?|code|customers?|kids|students?|the \w+) (?:can't|cannot|can not) (?:exceed|go (?:over|above|beyond|below|past)|spend|use|touch|share|send|change|have|be|do|deploy|book|delete|eat|fly|take|contact|call|leave|mention|pay|accept|afford (?:to|more)|promise|offer|give|ship|release|run|start|store|depend|rely|add|break|move|miss|publish|sell|disclose|reveal|log|commit)\b"
     r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\b(?:told|asked|advised|instructed|ordered|warned|wants?|expects?|said|says)(?: me| us| you)? (?:not to|never to|to (?:avoid|never|stop|cut|refrain|stay))\b|\bnot a (?:word|single)\b|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + NEVER_PAST + r"[a-z]"
@@ -322,7 +322,7 @@ REPORTS = re.compile(
     rf"(?<![\w'])(?!(?:I|we|you|as|have|\w+'ve|has|had|do|does|did|can|be|been|is|are|was|were|to|not|just|already|also|never|always|ever|once|and|or|which|what|than|so|like)\b)[\w']+(?: always| never| used to| once| also| just)? (?:{_TELLS}\b(?P<to_others>(?: that)? (?!me\b|us\b)(?:[\w']+ ){{0,2}}?(?:he|she|they)\b)?"
     r"|(?:says?|claims?|insists?|argues?|recommends?|swears?|thinks?|believes?)(?: that)? (?:one|you|people|every(?:one|body)|no(?:body| one)|they|he|she)\b)"
     r"|\baccording to (?!(?:my|our|me|us|plan)\b)|\bunder (?:\w+ ){0,2}laws?\b|^(?:as )?per (?:the|their|its)\b|^(?:some|most|many|half)\b.* (?:never|always)\b"
-    r"|^(?:my|our|the|his|her|their|an?) (?:[\w-]+ ){0,2}?(?:neighbou?r|land(?:lord|lady)|postman|colleague|co-?worker|friend|buddy|mate|roommate|flatmate|housemate|brother|sister|cousin|uncle|aunt|nephew|niece|(?:grand)?(?:mother|father|ma|pa)|mum|mom|dad|ex|boss|teacher|coach|plumber|cat|dog)(?:(?:'s \w+)? (?:never|always|only ever) \w+(?<!s)s|s (?:never|always|only ever) \w+)\b",
+    r"|^(?:my|our|the|his|her|their|an?) (?:[\w-]+ ){0,2}?(?:neighbou?r|land(?:lord|lady)|postman|colleague|co-?worker|friend|buddy|mate|roommate|flatmate|housemate|brother|sister|cousin|uncle|aunt|nephew|niece|(?:grand)?(?:mother|father|ma|pa)|mum|mom|dad|ex|boss|teacher|coach|plumber|cat|dog)(?:(?:'s \w+)? (?:never|always|only(?: ever)?) \w+(?<!s)s|s (?:never|always|only(?: ever)?) \w+)\b",
     re.IGNORECASE,
 )  # fmt: skip
 """Says what somebody else says or always does. It binds where that person has a say and does not speak to others."""
@@ -381,7 +381,7 @@ ASKS = re.compile(
 
 
 _NAME = r"(?-i:[A-Z])[\w.-]+(?: (?-i:[A-Z])[\w.-]+)?"
-_ROLE = rf"(?:(?:the|our|my|a|an|one|two|three) (?:[\w'-]+ ){{0,3}}?[\w'-]+|{_NAME}|[\w-]+s|you|we)"
+_ROLE = rf"(?:(?:the|our|my|a|an|one|two|three) (?:[\w'-]+ ){{0,3}}?[\w'-]+|{_NAME}|[\w-]+s|you|we|me|us|I)"
 _YES = rf"(?:{APPROVAL[3:-1]}|yes|word|agreement|initials|second pair of eyes|two signatures)"
 _CHECKED = r"(?:signed|approved|agreed|confirmed|checked|cleared|seen|read|reviewed|looked (?:it |them |this )?(?:at|over)|okayed|released|authori[sz]ed|verified|countersigned|consented|said (?:so|yes|ok))"
 GATED = re.compile(

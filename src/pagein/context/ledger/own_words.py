@@ -26,6 +26,9 @@ END_MAX_CHARS = 20_000
 SENTENCE_MAX_CHARS = 700
 """Characters of a sentence; a longer one is a paste without punctuation and is left out."""
 
+DICTATED_CHARS = 120
+"""Characters of a sentence from which it was dictated, if it has no punctuation."""
+
 LONG_TEXT_CHARS = 3_000
 """Characters of own text from which a user's message is taken for a paste between its first and its last paragraph."""
 
@@ -236,6 +239,14 @@ _SAYS = re.compile(
 )
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
+_PUNCTUATION = re.compile(r"[,;:!?]|\.\s|[\u2013\u2014()\u3000-\u303f\uff00-\uffef]")
+_CLAUSE_JOINTS = re.compile(
+    r" (?:(?:and|but|so|also|plus|then|oh|ok|please) )+(?=(?:never|always|don't|dont|do not|must|only|use|keep|send|make|put|write|call|add|run|ask|tell|answer|avoid|remember|stop|leave|book|check|no|not|i'm|im|it's|its"
+    r"|(?:i|we|you|he|she|they|it) \w|(?:the|my|our|your|his|her|their|all|every|each) (?:[\w'-]+ ){1,4}?(?:is|are|has|have|must|should|needs?|can|will|goes|starts?|costs?)\b))",
+    re.IGNORECASE,
+)
+"""The words between two clauses of dictated text."""
+_OPENS_CONDITION = re.compile(r"\b(?:if|when|whenever|unless|because|since|until|while)\b", re.IGNORECASE)
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|(?-i:pr)|tel|ext|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
@@ -311,7 +322,7 @@ def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSen
             continue  # a quotation over several lines
         if _SUPPOSES.match(bare):
             continue
-        for sentence, follows in pairwise((*split_sentences(bare), "")):
+        for sentence, follows in pairwise((*_clauses_of(bare), "")):
             if _ASKS_WHETHER.match(follows):
                 continue
             lead = f"{above}: " if above else ""
@@ -433,6 +444,18 @@ def split_sentences(line: str) -> Iterator[str]:
         yield from _clean(line[start : end.end()])
         start = end.end()
     yield from _clean(line[start:])
+
+
+def _clauses_of(line: str) -> Iterator[str]:
+    """Yield the sentences of a line, and the clauses of one that was dictated; a condition stays with what follows it."""
+    for sentence in split_sentences(line):
+        start = 0
+        if len(sentence) >= DICTATED_CHARS and not _PUNCTUATION.search(sentence):
+            for joint in _CLAUSE_JOINTS.finditer(sentence):
+                if not _OPENS_CONDITION.search(sentence, start, joint.start()):
+                    yield sentence[start : joint.start()]
+                    start = joint.end()
+        yield sentence[start:]
 
 
 def _ends_sentence(shape: str, end: int) -> bool:
