@@ -256,3 +256,29 @@ def test_a_file_whose_body_is_no_json_is_recorded_and_has_no_name(tmp_path, body
         memory.record(TaskStep((Opaque("mine", "document", body), Text("Read it."))))
     with AgentMemory.open(tmp_path / "run.db") as memory:
         assert str(memory.expand("s0")) == "[document]\nRead it."
+
+
+AI_SDK = [
+    {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "read", "input": {}}]},
+    {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "toolName": "read", "output": {}}]},
+]
+AG_UI = [
+    {"role": "assistant", "toolCalls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": ""}}]},
+    {"role": "tool", "toolCallId": "c1", "content": "Line 1."},
+]
+
+
+@pytest.mark.parametrize("rows", [AI_SDK, AI_SDK[1:], AG_UI, AG_UI[1:]])
+def test_messages_of_a_format_whose_calls_would_be_lost_are_refused(rows):
+    with AgentMemory.open(":memory:") as memory:
+        with pytest.raises(FormatError, match="which is not read; convert them"):
+            memory.record_messages([{"role": "user", "content": "Read it."}, *rows])
+        assert memory.steps == ()
+
+
+def test_an_application_may_keep_such_fields_beside_the_calls():
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    rows = [{"role": "user", "content": "Read it."}, {"role": "assistant", "tool_calls": [call], "toolCalls": [1]}]
+    with AgentMemory.open(":memory:") as memory:
+        memory.record_messages([*rows, {"role": "tool", "tool_call_id": "c1", "toolCallId": "x", "content": "Line 1."}])
+        assert memory.steps[1].observations[0].content == "Line 1."

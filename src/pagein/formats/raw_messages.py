@@ -46,6 +46,8 @@ _RESPONSES_ITEMS = frozenset(
 _BEDROCK_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
 """Bedrock's blocks have no type; each is an object with one of these keys."""
 _OPENAI_PARTS = frozenset({"image_url"})
+_UNREAD_FORMATS = {"tool-call": "the AI SDK", "tool-result": "the AI SDK", "toolCalls": "AG-UI", "toolCallId": "AG-UI"}
+"""Types of parts, and keys of messages, of formats that are not read: in OpenAI's a call and its result would be lost."""
 _OPENAI_AUDIO = "input_audio"
 """A part of both APIs of OpenAI."""
 
@@ -206,14 +208,14 @@ def choose_format(request: Any, chosen: Format) -> Format:
         signs |= set() if signs or chosen.name == "openai-responses" else {"openai"}
     if not signs or signs == {chosen.name}:
         return chosen
-    if len(signs) > 1:
+    name = next(iter(signs - FORMATS.keys()), "")
+    if len(signs) > 1 and not name:
         raise FormatError(f"the messages have the marks of {' and '.join(sorted(signs))}; name one with format=")
-    name = signs.pop()
-    if name not in FORMATS:
+    if name:
         raise FormatError(
             f"the messages are in the format of {name}, which is not read; convert them to one of {', '.join(FORMATS)}"
         )
-    return format_named(name)
+    return format_named(signs.pop())
 
 
 def _certain_formats(request: Any) -> set[str]:
@@ -245,10 +247,13 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         )
     if isinstance(row.get("parts"), list) and "content" not in row:
         return {"gemini"}
+    kinds = {kind for kind in part_types(row) if isinstance(kind, str)}
+    own_keys = () if {"tool_calls", "tool_call_id"} & row.keys() else row.keys()
+    if unread := (kinds | {*own_keys}) & _UNREAD_FORMATS.keys():
+        return {_UNREAD_FORMATS[name] for name in unread}
     if row.get("tool_calls") or row["role"] in ("tool", "function"):
         signs.add("openai")
     if type(row.get("content")) is list:
-        kinds = {kind for kind in part_types(row) if isinstance(kind, str)}
         blocks = [part.keys() for part in row["content"] if isinstance(part, dict)]
         signs |= {"bedrock"} if any(len(keys) == 1 and keys <= _BEDROCK_KEYS for keys in blocks) else set()
         signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
