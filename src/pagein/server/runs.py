@@ -356,6 +356,9 @@ class Runs:
         best: tuple[Lineage | None, Reach] = (None, NO_REACH)
         # Two people may say the same, and be answered the same: where a list is cut, only a name or a call tells.
         finds_tail = request.known_by != "content"
+        # A call of the list is of some run with its name: of this one, where there is no other.
+        is_sole = request.known_by == "call" and len({lineage.session for lineage in self._lineages(request)}) == 1
+        is_named = request.known_by == "name" or is_sole
         for place, start_row in candidates:
             with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
                 if memory.length < place.length:
@@ -363,7 +366,7 @@ class Runs:
                 reach = memory.measure(raw, start_row, place.length, is_cut=place.is_cut, finds_tail=finds_tail)
                 # The same words, to which no answer came and none is awaited: the client asks again.
                 is_again = reach.is_whole and not self._awaiting[place.lineage]
-                is_known = reach.is_partial or reach.has_answer or request.known_by == "name" or is_again
+                is_known = reach.is_partial or reach.has_answer or is_named or is_again
                 if reach.shared > 0 and is_known and reach.rank >= best[1].rank:
                     best = (place.lineage, reach)
         return best

@@ -216,8 +216,8 @@ class _Reader:
             return True
         recorded = (yield from self._items_at(place, place + 1))[0]
         size = _size(recorded.content)
-        # A short result may have stood in the place of this one, until that came.
-        is_part = size > _MAX_PLACEHOLDER or count_same(text, as_text(recorded.content)) > len(text) // 2
+        # A short result may have stood in the place of this one, until that came, or have had notes behind it.
+        is_part = size > _MAX_PLACEHOLDER or len(text) // 2 < count_same(text, as_text(recorded.content)) < len(text)
         if is_part and _size(item.content) <= SHORTENED_SHARE * size:
             return True
         return is_respelled(as_text(recorded.content), text) and not (yield from self._is_shown(place))
