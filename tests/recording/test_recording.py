@@ -263,7 +263,10 @@ AI_SDK = [
     {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "toolName": "read", "output": {}}]},
 ]
 AG_UI = [
-    {"role": "assistant", "toolCalls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": ""}}]},
+    {
+        "role": "assistant",
+        "toolCalls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": ""}}],
+    },
     {"role": "tool", "toolCallId": "c1", "content": "Line 1."},
 ]
 

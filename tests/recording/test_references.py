@@ -92,3 +92,34 @@ def test_another_answer_behind_a_reference_is_an_edit(tmp_path):
         result = memory.record_messages([*LISTS[1], asks("Count the piers instead.")])
         assert result.branch == "branch-1"
         assert texts_of(memory) == ["How many boats?", "I look it up.", "Count the piers instead."]
+
+
+def call(turn):
+    return {"type": "function_call", "id": f"fc_{turn}", "call_id": f"call_{turn}", "name": "read", "arguments": "{}"}
+
+
+@pytest.mark.parametrize("answer", [lambda turn: [says(f"Answer {turn}.", turn)], lambda turn: [call(turn)]])
+@pytest.mark.parametrize("by_id", [False, True])
+def test_references_to_reasoning_that_was_not_recorded_are_no_edit(tmp_path, answer, by_id):
+    rows = [asks("How many boats?")]
+    with open_memory(tmp_path / "run.db") as memory:
+        for turn in range(8):
+            memory.record_messages(rows)
+            memory.record_messages(answer(turn), whole=False)
+            (item,) = answer(turn)
+            following = asks(f"And pier {turn}?")
+            if item["type"] == "function_call":
+                following = {"type": "function_call_output", "call_id": item["call_id"], "output": f"{turn} boats."}
+            rows += [refers(f"rs_{turn}"), refers(item["id"]) if by_id else item, following]
+        memory.record_messages(rows)
+        assert len(memory.branches()) == 1
+        assert memory.repairs == ()
+
+
+def test_a_list_of_thousands_of_references_is_read(tmp_path):
+    with open_memory(tmp_path / "run.db") as memory:
+        memory.record_messages(
+            [asks("How many boats?"), *(refers(f"rs_{at}") for at in range(3_000)), says("Seven.", 1)]
+        )
+        assert texts_of(memory)[0] == "How many boats?"
+        assert texts_of(memory)[-1].endswith("Seven.")

@@ -274,7 +274,8 @@ def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
             return ("image", part.digest, _normal_extra(extra))
         case steps.Opaque(kind=kind, body=body):
             fields = normal_text(normal_fields(body))
-            return (kind, fields) if fields or not any(marker in body for marker in CACHE_MARKERS) else ()
+            is_said = fields or not (is_model or any(marker in body for marker in CACHE_MARKERS))
+            return (kind, fields) if is_said else ()  # of a model, an id alone refers to what it thought
         case _:
             assert_never(part)
 

@@ -94,7 +94,7 @@ def problems(rows: list[Any]) -> tuple[str, ...]:
     ]
     if faults:
         return tuple(faults)
-    makers = [_maker(row) for row in rows]
+    makers = [maker_of(row) for row in rows]
     faults += _order_problems(makers)
     faults += _pair_problems(rows, makers)
     faults += _id_problems(rows)
@@ -107,7 +107,7 @@ def problems(rows: list[Any]) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _maker(row: dict[str, Any]) -> str:
+def maker_of(row: dict[str, Any]) -> str:
     """Return the author of an item: ``system``, ``user``, ``model`` or ``tool``."""
     kind = row.get("type") or "message"
     if kind == "message":

@@ -95,19 +95,32 @@ class OpenAIResponses(WireFormat):
 def _parse_items(rows: Iterable[Any]) -> tuple[Item, ...]:
     """Parse the items of a request. Raises FormatError with the path of the fault."""
     items: list[Item] = []
-    turn = _Turn()
+    turn, rows = _Turn(), list(rows)
+    of_answers = _references_of_answers(rows)
     for index, row in enumerate(rows):
         path = f"input[{index}]"
         if not isinstance(row, dict):
             raise FormatError(f"expected an object, not {parsing.type_name(row)}", path=path)
         item = _application_item(row, path)
-        if item is not None:
+        if item is not None and index not in of_answers:
             items += (*turn.take_step(), item)
             continue
         if turn.is_over(row):
             items += turn.take_step()
         turn.add(row, path)
     return (*items, *turn.take_step())
+
+
+def _references_of_answers(rows: Sequence[Any]) -> set[int]:
+    """The references that stand before an item of the model: mostly to its reasoning, without which it may not be sent."""
+    found, is_answer = set[int](), False
+    for index in range(len(rows) - 1, -1, -1):
+        row = rows[index]
+        if not isinstance(row, dict) or row.get("type") != "item_reference":
+            is_answer = isinstance(row, dict) and rules.maker_of(row) == "model"
+        elif is_answer:
+            found.add(index)
+    return found
 
 
 def _application_item(row: Row, path: str) -> Item | None:
