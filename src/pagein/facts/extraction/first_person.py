@@ -83,8 +83,8 @@ def phrases_of(language: str) -> Phrases:
     return Phrases((files("pagein.facts.extraction") / "phrases" / f"{language}.txt").read_text("utf-8"))
 
 
-def find_personal_statement(sentence: str) -> PersonalStatement | None:
-    """Return what the sentence says of its speaker that lasts; None for anything else.
+def find_personal_statement(sentence: str, *, in_english: bool = False) -> PersonalStatement | None:
+    """Return what the sentence says of its speaker that lasts; None for anything else. ``in_english``: what is around it is in English.
 
     >>> find_personal_statement("I live in Rome, so can you suggest a park?")
     PersonalStatement(text='I live in Rome', category='knowledge')
@@ -102,7 +102,7 @@ def find_personal_statement(sentence: str) -> PersonalStatement | None:
     if says["corrects_back"].match(core) and not doubts:
         return PersonalStatement(core, "correction")
     for heading, pattern in phrases_of("english").rules:
-        if heading == "habit" and not is_surely_english(core):
+        if heading == "habit" and not (in_english or is_surely_english(core)):
             continue
         category = "behaviour" if heading == "habit" else heading
         if any(_lasts(core, match, category) for match in pattern.finditer(core)):
@@ -140,9 +140,11 @@ def _lasts(core: str, match: re.Match[str], category: str) -> bool:
         return False
     if english.HYPOTHESIS.match(core) and not _BUT.search(core, 0, match.start() + 1):
         return False
-    if not before and " and " not in core[: match.start() + 1] and says["points_back"].match(core):
+    if " and " not in core[start : match.start() + 1] and says["points_back"].match(clause):
         return False
-    return category not in ("behaviour", "preference") or not says["today"].search(core[: start + len(clause)])
+    if category not in ("behaviour", "preference"):
+        return True
+    return not says["only_points"].search(clause) and not says["today"].search(core[: start + len(clause)])
 
 
 def _is_intended(core: str, at: int) -> bool:

@@ -15,6 +15,7 @@ from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
 from pagein.facts.extraction import first_person
 from pagein.facts.fact import FactError, checked_content
+from pagein.search.tokenizer import is_surely_english
 
 MAX_SENTENCE_CHARS = 400
 """Characters of a sentence; a longer one states more than a fact."""
@@ -43,7 +44,7 @@ _MOMENT = (
 )
 """Subjects of "my X is" that last for a moment."""
 
-_PASSING = r"(?:not\b|probably\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
+_PASSING = r"(?:not\b|probably\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b|(?:waiting|coming|leaving|trying|looking|asking|visiting|getting)\b)"
 """Predicates of "my X is" that last for a moment."""
 
 Rule = tuple[re.Pattern[str], str, float]
@@ -117,12 +118,13 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
     text = _FENCE.sub("\n", utterance.text)
     if (document := _DOCUMENT.search(text)) is not None:
         text = text[: document.start()]
+    in_english = is_surely_english(text[:MAX_SENTENCE_CHARS])
     for sentence in own_sentences(text):
-        if (candidate := _candidate_from(sentence, utterance.source)) is not None:
+        if (candidate := _candidate_from(sentence, utterance.source, in_english=in_english)) is not None:
             yield candidate
 
 
-def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | None:
+def _candidate_from(sentence: OwnSentence, source: Source, *, in_english: bool) -> FactCandidate | None:
     says, text = first_person.phrases_of("english").names, sentence.text
     if not (8 if text.isascii() else 4) <= len(text) <= MAX_SENTENCE_CHARS:
         return None
@@ -137,22 +139,22 @@ def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | No
     for pattern, category, confidence in rules if is_plain else ():
         if (match := pattern.match(corrected)) is not None:
             return _candidate(match["fact"], category, confidence, source, corrects=corrects)
-    said = _find_personal(sentence)
+    said = _find_personal(sentence, in_english=in_english)
     if said is None or (is_momentary and said.category != "knowledge"):
         return None
     corrects = corrects or said.category == "correction"
     return _candidate(said.text, said.category, PERSONAL_CONFIDENCE, source, corrects=corrects)
 
 
-def _find_personal(sentence: OwnSentence) -> first_person.PersonalStatement | None:
+def _find_personal(sentence: OwnSentence, *, in_english: bool) -> first_person.PersonalStatement | None:
     """What the sentence says of the speaker, in its own words; what it quotes says nothing."""
     says = first_person.phrases_of("english").names
     masked = _WORDS_QUOTED.sub(lambda quote: "_" * len(quote[0]), sentence.masked.replace("\u2019", "'"))
     masked = masked.replace("\x00", "_")
     plain = says["lead"].sub("", masked)
     said = first_person.find_personal_statement(
-        says["corrects"].sub("", plain)
-    ) or first_person.find_personal_statement(plain)
+        says["corrects"].sub("", plain), in_english=in_english
+    ) or first_person.find_personal_statement(plain, in_english=in_english)
     said = said or first_person.find_foreign_statement(plain)
     if said is None or (at := masked.find(said.text)) < 0:
         return None
