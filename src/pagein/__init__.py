@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UnknownBranch,
         UnknownCheckpoint,
         UnknownHandle,
+        UnknownRequest,
     )
     from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
     from pagein.events.entries import Compaction
@@ -75,8 +76,8 @@ __all__ = [
     "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NearLimit", "NothingToUndo", "Observation",
     "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "PrefixBreak", "Problem", "ProtocolError",
     "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
-    "Timing", "TokenCounter", "ToolCall", "Tools", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
-    "Verification", "View", "replay", "truncate_content",
+    "Timing", "TokenCounter", "ToolCall", "Tools", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "UnknownRequest",
+    "Usage", "Verification", "View", "replay", "truncate_content",
 ]  # fmt: skip
 
 # Names load when they are first used, so that ``pagein --version`` and a server's start wait for nothing.
@@ -84,7 +85,7 @@ _MODULES = {
     "pagein.context.compaction.base": ("Plan", "Policy"),
     "pagein.context.tool_rules": ("Tools",),
     "pagein.context.view.view": ("Report", "View"),
-    "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle"),
+    "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "UnknownRequest"),
     "pagein.events.callbacks": ("CallbackRegistry", "NearLimit", "PrefixBreak"),
     "pagein.events.entries": ("Compaction",),
     "pagein.events.replay": ("replay", "truncate_content"),

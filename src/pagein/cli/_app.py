@@ -85,8 +85,13 @@ def new_app(name: str, help: str) -> App:
         version=f"pagein {__version__}",
         version_flags=["--version"],
         help_format="plaintext",
-        default_parameter=Parameter(negative=""),
+        default_parameter=Parameter(negative="", show_default=_default_in_help),
     )
+
+
+def _default_in_help(value: object) -> str | None:
+    """The default that the help of an option names: none of a flag, or of an option that is empty without a value."""
+    return None if isinstance(value, bool) or value in (None, "", ()) else str(value)
 
 
 def build_app() -> App:

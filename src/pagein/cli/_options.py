@@ -26,12 +26,11 @@ SummarizerName = Annotated[
     str | None,
     Parameter(
         help="Model that writes summaries, such as openai:gpt-4o-mini or ollama:qwen3; scripted: a stand-in that is "
-        "no model. Default: summaries are extracted by rules.",
-        show_default=False,
+        "no model. Default: summaries are extracted by rules."
     ),
 ]
 LimitRuns = Annotated[int | None, Parameter(help="Read only the first runs of each file.")]
-AsJson = Annotated[bool, Parameter(help="Print JSON.", show_default=False)]
+AsJson = Annotated[bool, Parameter(help="Print JSON.")]
 
 
 def check_budget(budget: int) -> None:

@@ -156,9 +156,7 @@ def _print_faults(file: str, tallies: Mapping[str, Tally], budget: int, policy: 
 
 def all_figures(
     *files: Annotated[Path, Parameter(help="Recorded runs to measure beside the data of the package.")],
-    quick: Annotated[
-        bool, Parameter(help="Fewer samples, 5 runs of each file, 4,000 and 8,000 tokens alone.", show_default=False)
-    ] = False,
+    quick: Annotated[bool, Parameter(help="Fewer samples, 5 runs of each file, 4,000 and 8,000 tokens alone.")] = False,
     against: Annotated[Path | None, Parameter(help="Compare with the figures in this file.")] = None,
     write: Annotated[Path | None, Parameter(help="Store the figures in this file.")] = None,
     json: _options.AsJson = False,

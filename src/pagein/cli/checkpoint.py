@@ -24,7 +24,7 @@ from pagein.memory.checkpoints import CheckpointInfo, RunStatus
 from pagein.memory.checkpoints.state import checkpoint_info
 from pagein.summaries.renderer import render_item
 
-Graph = Annotated[bool, Parameter(help="Print the branches as a tree.", show_default=False)]
+Graph = Annotated[bool, Parameter(help="Print the branches as a tree.")]
 
 SHOWN_MAX_ITEMS = 12
 """Items of each list that are printed; --json has all."""
@@ -62,11 +62,9 @@ def resume(
     session: SessionName = None,
     tenant: ConfiguredTenant = None,
     name: Annotated[str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")] = None,
-    fresh: Annotated[
-        bool, Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.", show_default=False)
-    ] = False,
+    fresh: Annotated[bool, Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.")] = False,
     budget: Annotated[int, Parameter(help="Maximum tokens of a request, for --fresh.")] = 100_000,
-    look: Annotated[bool, Parameter(help="Print the status only; write nothing.", show_default=False)] = False,
+    look: Annotated[bool, Parameter(help="Print the status only; write nothing.")] = False,
     json: AsJson = False,
 ) -> int:
     """Print the status of a run that stopped, and close calls in flight as unknown.

@@ -16,9 +16,7 @@ def config(
     file: Annotated[
         Path | None, Parameter(help="Configuration file. Default: the nearest one, from this folder upwards.")
     ] = None,
-    docs: Annotated[
-        bool, Parameter(help="Print the documentation of all keys, as Markdown.", show_default=False)
-    ] = False,
+    docs: Annotated[bool, Parameter(help="Print the documentation of all keys, as Markdown.")] = False,
     json: AsJson = False,
 ) -> int:
     """Show every setting and its source.

@@ -31,10 +31,10 @@ def cost(
     """Show what the requests of a run cost, and what was saved.
 
     Prices are in input tokens: a cached token costs a tenth, a token of the answer
-    five or more. "With everything" is the price if nothing had left the view. A
-    compaction saves the price of what left, and costs what had to be sent again
-    uncached. A page-in costs its tokens, and saves a request if the agent used
-    something that only the page-in showed.
+    five or more. "With the whole history" is the price if nothing had left the
+    view. A compaction saves the price of what left, and costs what had to be sent
+    again uncached. A page-in costs its tokens, and saves a request if the agent
+    used something that only the page-in showed.
 
     The usage that the provider reported is shown too, with a warning if its cache
     read clearly less than what was unchanged.

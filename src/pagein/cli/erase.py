@@ -17,9 +17,9 @@ from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.memory.erasure import Erasure
 
-Yes = Annotated[bool, Parameter(help="Do not ask for confirmation.", show_default=False)]
+Yes = Annotated[bool, Parameter(help="Do not ask for confirmation.")]
 Reason = Annotated[str, Parameter(help="Reason, which is kept in the record.")]
-Traceless = Annotated[bool, Parameter(help="Keep no trace of a session, not even its name.", show_default=False)]
+Traceless = Annotated[bool, Parameter(help="Keep no trace of a session, not even its name.")]
 
 DECLINED = 1
 _NOT_CONFIRMED = "not erased: confirmation is needed. Run again with --yes."
@@ -30,13 +30,12 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_
 def erase(
     db: StoreAddress,
     handles: Annotated[
-        tuple[str, ...],
-        Parameter(help="Steps (s12), results (s12.0), ranges (s3-18) or facts (fu12).", show_default=False),
+        tuple[str, ...], Parameter(help="Steps (s12), results (s12.0), ranges (s3-18) or facts (fu12).")
     ] = (),
     /,
     *,
     session: SessionName = None,
-    whole: Annotated[bool, Parameter(help="Erase the whole session, on every branch.", show_default=False)] = False,
+    whole: Annotated[bool, Parameter(help="Erase the whole session, on every branch.")] = False,
     user: Annotated[
         str | None, Parameter(help="Erase every fact of this user; with handles: the user whose facts they name.")
     ] = None,
@@ -82,7 +81,7 @@ def retain(
     tenant: ConfiguredTenant = None,
     reason: Reason = "too old",
     traceless: Traceless = False,
-    dry_run: Annotated[bool, Parameter(help="List the sessions only; erase nothing.", show_default=False)] = False,
+    dry_run: Annotated[bool, Parameter(help="List the sessions only; erase nothing.")] = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:

@@ -31,6 +31,8 @@ Session = Annotated[str | None, Parameter(help="Session whose facts are used too
 Project = Annotated[str | None, Parameter(help="Project whose facts are used too.")]
 Tenant = Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")]
 Scope = Annotated[str | None, Parameter(help="task, session, project, user or tenant. Default: user, if one is named.")]
+OnlyScope = Annotated[str | None, Parameter(help="Only facts of the task, session, project, user or tenant.")]
+ImportScope = Annotated[str | None, Parameter(help="Scope of all of them. Default: that of each in the file.")]
 Reason = Annotated[str, Parameter(help="Reason, which is kept in the history.")]
 Category = Annotated[
     str, Parameter(help="preference, knowledge, context, behaviour, goal, correction, constraint or procedure.")
@@ -60,7 +62,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
 
 def list_facts(
     db: StoreAddress, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None,
-    scope: Scope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None, all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
+    scope: OnlyScope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None, all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """List the facts that are valid now.
@@ -203,7 +205,7 @@ def export(
 
 def import_file(
     db: StoreAddress, file: Annotated[Path, Parameter(help="Exported facts, or deer-flow's memory.json; - is stdin.")], /, *,
-    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: Scope = None,
+    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: ImportScope = None,
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """Add the facts of a file. Known facts are confirmed.

@@ -130,7 +130,7 @@ def view(
     model: ModelName = None,
     config: _settings.ConfigFile = None,
     request: Annotated[int | None, Parameter(help="Show this request of the run, as it was sent.")] = None,
-    messages: Annotated[bool, Parameter(help="Print the request, message by message.", show_default=False)] = False,
+    messages: Annotated[bool, Parameter(help="Print the request, message by message.")] = False,
     json: AsJson = False,
 ) -> int:
     """Show what the model saw: the tokens by tier and reason, and what was left out.
@@ -248,9 +248,7 @@ def verify(
     *,
     session: SessionName = None,
     tenant: _settings.ConfiguredTenant = None,
-    rebuild_index: Annotated[
-        bool, Parameter(help="Rebuild the search index from the record.", show_default=False)
-    ] = False,
+    rebuild_index: Annotated[bool, Parameter(help="Rebuild the search index from the record.")] = False,
     json: AsJson = False,
 ) -> int:
     """Verify every hash of the record. Exit code 1 if anything is wrong.

@@ -43,7 +43,7 @@ def inspect(
         str, Parameter(help=f"Address to listen on. Any but this machine's own needs {SECRET_VARIABLE}.")
     ] = "127.0.0.1",
     tenant: ConfiguredTenant = None,
-    browser: Annotated[bool, Parameter(help="Open the page in a browser.", show_default=False)] = False,
+    browser: Annotated[bool, Parameter(help="Open the page in a browser.")] = False,
     export: Annotated[Path | None, Parameter(help="Write one run to this HTML file instead, and end.")] = None,
     session: Annotated[str | None, Parameter(help="The run to write with --export.")] = None,
 ) -> int:

@@ -64,7 +64,7 @@ def serve(
     window: ServerWindow = None,
     mode: ServerMode = None,
     strict: Annotated[
-        bool, Parameter(help="Answer 502 where pagein fails, instead of forwarding the original.", show_default=False)
+        bool, Parameter(help="Answer 502 where pagein fails, instead of forwarding the original.")
     ] = False,
     tenant: ConfiguredTenant = None,
     policy: ConfiguredPolicy = None,

@@ -26,7 +26,7 @@ def worker(
     /,
     *,
     tenant: ConfiguredTenant = None,
-    once: Annotated[bool, Parameter(help="Run the jobs that are due, then exit.", show_default=False)] = False,
+    once: Annotated[bool, Parameter(help="Run the jobs that are due, then exit.")] = False,
     embedder: EmbedderName = "none",
     user: Annotated[str | None, Parameter(help="User of the sessions. Facts are extracted for this user.")] = None,
     project: Annotated[str | None, Parameter(help="Project of the sessions. Facts are extracted for it.")] = None,
