@@ -8,6 +8,7 @@ import pytest
 from pagein import AgentMemory, ConfigurationError, TaskStep
 from pagein.backends.open import open_log
 from pagein.cli import main
+from pagein.memory.erasure import sessions
 from pagein.memory.erasure.sessions import erase_session, erase_user, retain
 
 SECRET = "xanthippe-4711"
@@ -133,3 +134,46 @@ def test_the_commands(store, capsys):
     ):
         assert run(*wrong)[0] == 1
     sound(store)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def many_old_runs(request, tmp_path):
+    """The address and the tenant of a store with twelve old runs, each with a branch."""
+    tenant = f"retained {tmp_path.name}"
+    url = tmp_path / "run.db" if request.param == "sqlite" else request.getfixturevalue("postgres").url
+    for number in range(12):
+        with AgentMemory.open(url, session=f"run {number}", tenant=tenant, clock=lambda: NOW) as memory:
+            memory.record(TaskStep(f"task {number}"), TaskStep("and more"))
+            memory.fork(name="other")
+            memory.switch("other")
+            memory.record(TaskStep(f"elsewhere {number}"))
+    return url, tenant
+
+
+def test_many_sessions_are_erased_in_several_transactions(many_old_runs, monkeypatch):
+    url, tenant = many_old_runs
+    monkeypatch.setattr(sessions, "ENTRIES_AT_ONCE", 6)
+    done = retain(url, DAY_SECONDS, now=NOW + 2 * DAY_SECONDS, tenant=tenant, trace=False)
+    assert sorted(name for name, _ in done.sessions) == sorted(f"run {number}" for number in range(12))
+    assert done.erasure.entries == 24
+    with contextlib.closing(open_log(url, tenant=tenant)) as log:
+        assert log.store.sessions() == ()
+
+
+def test_a_run_that_goes_on_while_others_are_erased_stays(many_old_runs, monkeypatch):
+    url, tenant = many_old_runs
+    erase = sessions.erase_sessions
+
+    def go_on_and_erase(root, store, sizes, *rest, **options):
+        if "run 7" in sizes:
+            with AgentMemory.open(url, session="run 7", tenant=tenant, branch="main") as memory:
+                memory.record(TaskStep("I am back"))
+        return erase(root, store, sizes, *rest, **options)
+
+    monkeypatch.setattr(sessions, "erase_sessions", go_on_and_erase)
+    done = retain(url, DAY_SECONDS, now=NOW + 2 * DAY_SECONDS, tenant=tenant)
+    assert sorted(name for name, _ in done.sessions) == sorted(f"run {number}" for number in range(12) if number != 7)
+    assert done.erasure.entries == 22
+    with AgentMemory.open(url, session="run 7", tenant=tenant, branch="main") as memory:
+        assert [step.content for step in memory.steps] == ["task 7", "and more", "I am back"]
+        assert memory.verify().ok

@@ -6,6 +6,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.errors import Conflict, LogUnwritable, UnknownHandle
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.host_memory import runtime_of
 
 LONG = "\n".join(f"line {n} of the output" for n in range(200))
 
@@ -74,3 +75,14 @@ def test_a_late_result_comes_back_by_its_range_and_with_its_action():
     assert memory.expand(f"s{position}-{position + 1}").notes == (Observation("c", "the late answer"),)
     with pytest.raises(UnknownHandle):
         memory.expand("s1.1")
+
+
+def test_a_failure_is_reported_once_whatever_branch_the_run_is_on(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+        memory.record(TaskStep("a"))
+        for branch in ("main", "one", "two"):
+            if branch != "main":
+                memory.fork(name=branch)
+                memory.switch(branch)
+            runtime_of(memory).state.problems.report("LogUnwritable", "the disk is full")
+        assert memory.report().problems == ("the disk is full",)

@@ -42,11 +42,15 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A session to erase whole. ``trace`` leaves one entry in its place, which says how many there were."""
+    """A session to erase whole. ``trace`` leaves one entry in its place, which says how many there were.
+
+    With ``after`` only a session of that many entries is erased.
+    """
 
     session: str
     reason: str = ""
     trace: bool = True
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,12 @@ def make_cut(rows: SessionRows, cut: Cut, at: float) -> None:
 
 
 def remove_session(rows: SessionRows, removal: Removal, at: float) -> None:
-    """Delete a session's entries and blobs; append the note where a trace is wanted."""
+    """Delete a session's entries and blobs; append the note where a trace is wanted. Raises Conflict."""
+    if removal.after not in (None, head := rows.stored_tip().head):
+        raise Conflict(removal.after or 0, head)
     there = rows.read_stored(0, 2)
     if not there or (removal.trace and [row.kind for row in there] == [TRACE_KIND]):
         return
-    head = rows.stored_tip().head
     rows.clear()
     if removal.trace:
         note = encode(removal_note(removal, head))

@@ -595,6 +595,6 @@ class RunState:
             PageInState(self.page_in.share, self.page_in.prices),
             replace(self.facts_block, current=ShownFacts()),
             SummaryState(self.summaries.summarizer),
-            problems=Problems(self.problems.messages),
+            problems=self.problems,
             writers=self.writers,
         )

@@ -6,7 +6,7 @@ The index goes first: an erasure that is killed in between has lost an index tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein._common.retry import retry_on_conflict
@@ -115,7 +115,7 @@ class Eraser:
             self.root, self.facts.store, sizes, self.search.clear, reason=reason, trace=trace, at=self.clock()
         )
         self.branches.forget()
-        return erasure
+        return replace(erasure, scrubbed=self.root.store.scrub())
 
     def _finish_extraction(self) -> None:
         """Wait for facts that are being extracted, so that none is written behind the erasure."""

@@ -7,13 +7,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pagein.backends.base import Store
 from pagein.backends.open import open_store
-from pagein.errors import ConfigurationError, LogEncrypted, LogUnwritable
+from pagein.errors import ConfigurationError, Conflict, LogEncrypted, LogUnwritable
 from pagein.events.entries import Erased, FactStated
 from pagein.facts.owners import RESERVED, is_reserved
 from pagein.log.base import Entry, LogStore, StoredLog
@@ -21,6 +21,9 @@ from pagein.log.branch_log import OWN, REGISTRY
 from pagein.log.erasure import Cut, Removal
 from pagein.memory.erasure.plan import cut_facts, cut_shown_facts, facts_from
 from pagein.memory.erasure.redact import ErasedParts
+
+ENTRIES_AT_ONCE = 20_000
+"""Entries that are erased in one transaction, about: who writes to the store waits for a moment, and not for all of them."""
 
 _OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 
@@ -106,16 +109,19 @@ def erase_sessions(
     reason: str,
     trace: bool,
     at: float,
+    unless_changed: bool = False,
 ) -> Erasure:
-    """Erase the sessions of ``sizes``, which gives their numbers of entries, with what was derived from them.
+    """Erase the sessions of ``sizes``, which gives their numbers of entries, with what was derived from them; scrub nothing.
 
-    ``facts`` is the store of the facts; ``clear`` drops the index of one session.
+    ``facts`` is the store of the facts; ``clear`` drops the index of one session. With ``unless_changed`` Conflict is
+    raised where a session has another number of entries, and nothing is erased.
     """
     check_erasable(root)
     erased: dict[str, ErasedParts] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
     runs = [name for name in sizes if not is_reserved(name)]
     names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
-    removals = [Removal(name, reason, trace and name in runs) for name in _with_parts(runs, names)]
+    heads = sizes if unless_changed else {}
+    removals = [Removal(name, reason, trace and name in runs, heads.get(name)) for name in _with_parts(runs, names)]
     cuts = []
     # Without the run's key its facts, too, are among those that do not open.
     for log in openable_logs(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
@@ -132,26 +138,27 @@ def erase_sessions(
     else:
         root.erase([removal for removal in removals if not removal.session.startswith(RESERVED)], at=at)
         facts.erase([*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at)
-    return Erasure(sum(sizes[name] for name in runs), count_facts(cuts), scrubbed=root.store.scrub())
+    return Erasure(sum(sizes[name] for name in runs), count_facts(cuts))
 
 
 def _with_parts(runs: Iterable[str], names: Iterable[str]) -> Iterator[str]:
-    listed = tuple(names)
+    parts = group_parts(names)
     for run in runs:
         yield run
-        yield from session_parts(run, listed)
+        yield from parts.get(run, ())
 
 
-def session_parts(run: str, names: Iterable[str]) -> Iterator[str]:
-    """The sessions that belong to a run: its branches, their registry, and the facts for it alone."""
-    own = quote(run, safe="")
+def group_parts(names: Iterable[str]) -> dict[str, list[str]]:
+    """The sessions that belong to each run: its branches, their registry, and the facts for it alone."""
+    parts: dict[str, list[str]] = {}
     for name in names:
-        if (
-            name == REGISTRY + run
-            or (name.startswith(OWN) and name.removeprefix(OWN).partition(":")[2] == run)
-            or (name.startswith(_OF_SESSIONS) and name.removeprefix(RESERVED).split(":")[2] == own)
-        ):
-            yield name
+        if name.startswith(REGISTRY):
+            parts.setdefault(name.removeprefix(REGISTRY), []).append(name)
+        elif name.startswith(OWN):
+            parts.setdefault(name.removeprefix(OWN).partition(":")[2], []).append(name)
+        elif name.startswith(_OF_SESSIONS):
+            parts.setdefault(unquote(name.removeprefix(RESERVED).split(":")[2]), []).append(name)
+    return parts
 
 
 # Whole sessions, by name or by age, and all facts of a user
@@ -178,9 +185,12 @@ def erase_session(
     ConfigurationError for an unknown session, LogError.
     """
     with _open(url, store) as logs:
-        if session not in logs.sessions() or is_reserved(session):
+        names = logs.sessions()
+        if session not in names or is_reserved(session):
             raise ConfigurationError(f"no session {session!r} in this store. Nothing was erased.")
-        return _erase(logs, (session,), reason=reason, trace=trace, at=time.time())
+        sizes = {name: logs.head(name) for name in _branch_logs((session,), group_parts(names))}
+        erasure = _erase(logs, sizes, reason=reason, trace=trace, at=time.time())
+        return replace(erasure, scrubbed=logs.scrub())
 
 
 def retain(
@@ -195,20 +205,63 @@ def retain(
 ) -> RetentionResult:
     """Erase every session whose last entry is more than ``older_than`` seconds old, as ``erase_session`` does.
 
-    Erased sessions and facts stay as they are: facts are an owner's, and expire on their own. With ``dry_run``
-    nothing is changed. Raises ConfigurationError for an invalid age, LogError.
+    A run that gets an entry meanwhile stays. Erased sessions and facts stay as they are: facts are an owner's, and
+    expire on their own. With ``dry_run`` nothing is changed. Raises ConfigurationError for an invalid age, LogError.
     """
     if isinstance(older_than, bool) or not isinstance(older_than, int | float) or not older_than > 0:
         raise ConfigurationError(f"older_than is an age in seconds, above 0, not {older_than!r}")
     at = time.time() if now is None else now
     with _open(url, store | {"readonly": dry_run}) as logs:
         names = logs.sessions()
-        ages = {name: _last_time(logs, [name, *session_parts(name, names)]) for name in names if not is_reserved(name)}
+        parts = group_parts(names)
+        ages = {name: _last_time(logs, [name, *parts.get(name, ())]) for name in names if not is_reserved(name)}
         old = tuple((name, last) for name, last in ages.items() if last is not None and at - last > older_than)
         if dry_run or not old:
             return RetentionResult(old)
-        runs = [name for name, _ in old]
-        return RetentionResult(old, _erase(logs, runs, reason=reason, trace=trace, at=at))
+        gone: list[tuple[str, float]] = []
+        entries = facts = 0
+        for batch in _batches(logs, old, parts):
+            erased, erasure = _erase_old(logs, batch, parts, reason, trace, at)
+            gone += erased
+            entries, facts = entries + erasure.entries, facts + erasure.facts
+        return RetentionResult(tuple(gone), Erasure(entries, facts, scrubbed=logs.scrub()))
+
+
+def _batches(
+    store: Store, old: Iterable[tuple[str, float]], parts: Mapping[str, Sequence[str]]
+) -> Iterator[Sequence[tuple[str, float]]]:
+    """The runs in groups that are erased in one transaction each."""
+    batch: list[tuple[str, float]] = []
+    entries = 0
+    for run, last in old:
+        batch.append((run, last))
+        entries += sum(map(store.head, _branch_logs((run,), parts)))
+        if entries >= ENTRIES_AT_ONCE:
+            yield batch
+            batch, entries = [], 0
+    yield batch
+
+
+def _erase_old(
+    store: Store,
+    old: Sequence[tuple[str, float]],
+    parts: Mapping[str, Sequence[str]],
+    reason: str,
+    trace: bool,
+    at: float,
+) -> tuple[Sequence[tuple[str, float]], Erasure]:
+    """Erase those of the runs that still have no entry after their times, in one transaction; return them."""
+    heads = {name: store.head(name) for name in _branch_logs([run for run, _ in old], parts)}
+    old = [(run, last) for run, last in old if _last_time(store, [run, *parts.get(run, ())]) == last]
+    while old:
+        sizes = {name: heads[name] for name in _branch_logs([run for run, _ in old], parts)}
+        try:
+            return old, _erase(store, sizes, reason=reason, trace=trace, at=at, unless_changed=True)
+        except Conflict:  # somebody goes on with one of them in this moment, whatever his clock says
+            old = [
+                each for each in old if all(store.head(name) == heads[name] for name in _branch_logs(each[:1], parts))
+            ]
+    return (), Erasure()
 
 
 def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> Erasure:
@@ -239,14 +292,20 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
         return Erasure(facts=count_facts(cuts), scrubbed=logs.scrub())
 
 
-def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> Erasure:
-    names = store.sessions()
-    branches = (
-        name for run in runs for name in (run, *session_parts(run, names)) if name == run or name.startswith(OWN)
-    )
-    sizes = {name: store.head(name) for name in branches}
-    with contextlib.closing(store.log(runs[0])) as root, contextlib.closing(store.search_index()) as index:
-        return erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
+def _branch_logs(runs: Iterable[str], parts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The sessions that have the entries of these runs: their own, and those of their branches."""
+    for run in runs:
+        yield run
+        yield from (name for name in parts.get(run, ()) if name.startswith(OWN))
+
+
+def _erase(
+    store: Store, sizes: Mapping[str, int], *, reason: str, trace: bool, at: float, unless_changed: bool = False
+) -> Erasure:
+    with contextlib.closing(store.log(next(iter(sizes)))) as root, contextlib.closing(store.search_index()) as index:
+        return erase_sessions(
+            root, store, sizes, index.clear, reason=reason, trace=trace, at=at, unless_changed=unless_changed
+        )
 
 
 def _last_time(store: Store, names: Iterable[str]) -> float | None:
