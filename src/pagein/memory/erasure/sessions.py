@@ -258,9 +258,7 @@ def _erase_old(
         try:
             return old, _erase(store, sizes, reason=reason, trace=trace, at=at, unless_changed=True)
         except Conflict:  # somebody goes on with one of them in this moment, whatever his clock says
-            old = [
-                each for each in old if all(store.head(name) == heads[name] for name in _branch_logs(each[:1], parts))
-            ]
+            old = [row for row in old if all(store.head(name) == heads[name] for name in _branch_logs(row[:1], parts))]
     return (), Erasure()
 
 
