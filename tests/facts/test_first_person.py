@@ -59,7 +59,7 @@ NOT_STATED = (
     "I have a question about the trip.", "I have a bad cough.", "We have a meeting at noon.", "I recommend the soup.", "I sent him a scarf.", "Actually, I was surprised.", "Always here to help.", "I like the idea of a garden.",
     "Tell me if I have allergies.", "If I had a dog, I would walk more.", "It's booked for 23 May, and I paid.", "I'm a day late.", "We learned a lot.", "My advice is to wait.", "I probably have a cold.", "Their trust keeps me going.",
     "I feel that these moments are when we grow.", "That keeps me busy.", "I hate to ask again.", "I fought with the printer and won.", "Anna thinks I paint well.", "I click on it and nothing happens.", "I have to leave early.",
-    "I usually buy it at the market.", "They're my favourite.", "My sister is waiting outside.", "I hate to use long words.", "I work until ten every night this week.", "I leave it open so that I see the light.",
+    "I usually buy it at the market.", "They're my favourite.", "I try not to fall.", "Actually, I don't know.", "Roses for sure in the future.", "Might be nice in the future.", "Always learning something.", "My sister is waiting outside.", "I hate to use long words.", "I work until ten every night this week.", "I leave it open so that I see the light.",
     "That gives me headaches.", "It can't have eggs.", "Docker can't have spaces in paths.",
     "Do I live in Rome?", "If I lived in Rome, I would walk more.", "My sister says I live in the past.",
     "I love this idea!", "I like the second option.", "I'm looking for a flat in Rome.", "I want to fly on May 20th.",
@@ -216,3 +216,16 @@ def test_what_changed_replaces_what_was_so_in_one_reading(facts_of):
     assert len(facts.extract_due(log.read, log.head())) == 5
     assert [fact.content for fact in facts.list()] == ["I moved to Turin", "I got married in May"]
     assert facts.extracted_until() == log.head()
+
+
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("No, I have three cats.", "knowledge"),
+        ("Sorry, I work nights.", "knowledge"),
+        ("Actually, I knit.", "behaviour"),
+    ],
+)
+def test_an_answer_is_no_correction_to_show_before_all_others(text, category):
+    (candidate,) = extracted(f"Thanks for asking. {text}")
+    assert (candidate.category, candidate.corrects) == (category, True)

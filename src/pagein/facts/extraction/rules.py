@@ -57,7 +57,7 @@ def _rules(*rows: tuple[str, str, float]) -> tuple[Rule, ...]:
 _RULES = _rules(
     (r"^(?:you can |you may )?(?:(?:forget|disregard|ignore)(?: (?:that|the fact that|what i said about|about|everything about))?[,:]?|(?:i was (?:only |just )?(?:joking|kidding|lying) when i said|it['\u2019]s not true)(?: that)?) (?P<fact>(?:i|we|my|our)\b.{4,})$", RETRACTION, 1.0),
     (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
-    (r"^(?P<fact>(?:always|never)\s+(?!(?:here|there|in|on|at|a|an|the|my|your|by|with|for|ready|up|been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said|again|gonna|going|have|look on|will i|did i)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+    (r"^(?P<fact>(?:always|never)\s+(?!\w+ing\b|(?:here|there|in|on|at|a|an|the|my|your|by|with|for|ready|up|been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said|again|gonna|going|have|look on|will i|did i)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
     (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
     (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
     (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40} (?:has|have|is|was|are|were|got) (?:now |just )?(?:been )?(?:moved|changed|switched|postponed|renamed|rescheduled) to\s+\S.*)$", "correction", 0.85),
@@ -69,7 +69,7 @@ _RULES = _rules(
     (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
 )  # fmt: skip
 _ORDERS = _rules(
-    (r"^(?P<fact>(?!(?:i|we|you|he|she|they|it|my|our|the|this|that|there|what|how|in)\b)[a-z]+ (?!.*\b(?:i|we)\b).{3,}?)(?:,? (?:from now on|going forward|in (?:the )?future))?[.!]?$", "constraint", 0.9),
+    (r"^(?P<fact>(?![a-z]+(?<!s)s\b|(?:maybe|perhaps|hopefully|definitely|probably|might|could|may|would|will|can|should|i|we|you|he|she|they|it|my|our|the|this|that|there|what|how|in)\b)[a-z]+ (?!.*\b(?:i|we)\b).{3,}?)(?:,? (?:from now on|going forward|in (?:the )?future))?[.!]?$", "constraint", 0.9),
 )  # fmt: skip
 """What a sentence with "from now on" orders."""
 
@@ -142,8 +142,9 @@ def _candidate_from(sentence: OwnSentence, source: Source, *, in_english: bool) 
     said = _find_personal(sentence, in_english=in_english)
     if said is None or (is_momentary and said.category != "knowledge"):
         return None
-    corrects = corrects or said.category == "correction"
-    return _candidate(said.text, said.category, PERSONAL_CONFIDENCE, source, corrects=corrects)
+    # "No, I like tea" answers a question: it replaces what says otherwise, and is no correction to show before all others.
+    candidate = _candidate(said.text, said.category, PERSONAL_CONFIDENCE, source, corrects=False)
+    return candidate and replace(candidate, corrects=candidate.corrects or corrects)
 
 
 def _find_personal(sentence: OwnSentence, *, in_english: bool) -> first_person.PersonalStatement | None:
