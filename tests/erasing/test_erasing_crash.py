@@ -91,3 +91,24 @@ def test_writers_beside_an_eraser_lose_nothing(tmp_path):
         there = {entry.position: entry.body for entry in log.read()}
         assert all(there[each.position] == each.body for each in written)
         assert written
+
+
+GOES_ON = """
+import os, subprocess, sys
+from pagein import AgentMemory, TaskStep
+memory = AgentMemory.open(sys.argv[1], budget=2_000)
+memory.record(TaskStep("xanthippe"), TaskStep("stays"))
+assert memory.erase("s0").scrubbed
+other = "import sys; from pagein import *; AgentMemory.open(sys.argv[1], session='other', budget=2_000).close()"
+subprocess.run([sys.executable, "-c", other, sys.argv[1]], check=True)
+memory.record(TaskStep("late"))
+os._exit(0)  # as if it was killed
+"""
+
+
+def test_what_is_recorded_after_an_erasure_outlives_a_kill_where_another_program_was_there_meanwhile(tmp_path):
+    run = tmp_path / "run.db"
+    subprocess.run([sys.executable, "-c", GOES_ON, str(run)], check=True)
+    with AgentMemory.open(run, budget=2_000) as memory:
+        assert [step.content for step in memory.steps] == ["[erased]", "stays", "late"]
+        assert memory.verify().ok

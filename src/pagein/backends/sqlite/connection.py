@@ -294,11 +294,32 @@ def has_residue(database: sqlite3.Connection, path: str, words: Collection[str])
     return bool(there)
 
 
+_readers: dict[tuple[int, int], int] = {}
+"""Descriptors of database files by device and number. None is closed: with it POSIX drops the locks that the connections of
+this process have on the file, and the next program to close it would delete the WAL into which they write on."""
+
+
 def _words_in_file(path: str, words: Collection[bytes]) -> Iterator[bytes]:
     overlap = max(map(len, words), default=0)
-    with contextlib.suppress(FileNotFoundError), Path(path).open("rb") as file:
-        end = b""
-        while chunk := file.read(_CHUNK_BYTES):
-            text = end + chunk.lower()
-            yield from (word for word in words if word in text)
-            end = text[-overlap:] if overlap else b""
+    end = b""
+    for chunk in _read_chunks(path):
+        text = end + chunk.lower()
+        yield from (word for word in words if word in text)
+        end = text[-overlap:] if overlap else b""
+
+
+def _read_chunks(path: str) -> Iterator[bytes]:
+    """The bytes of a file, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.endswith(("-wal", "-journal")) or not hasattr(os, "pread"):
+            with Path(path).open("rb") as file:
+                while chunk := file.read(_CHUNK_BYTES):
+                    yield chunk
+            return
+        status, start = Path(path).stat(), 0
+        key = (status.st_dev, status.st_ino)
+        if key not in _readers:
+            _readers[key] = os.open(path, os.O_RDONLY)
+        while chunk := os.pread(_readers[key], _CHUNK_BYTES, start):
+            start += len(chunk)
+            yield chunk
