@@ -145,19 +145,14 @@ class Runs:
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
         raw = self._split(request)
-        lineage, reach = self._find_known(request, raw)
-        if lineage is not None and reach.behind_summary is not None:
-            continued = self._continue_before(lineage, request, reach.behind_summary)
-        else:
-            continued = None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
-        lineage = continued or lineage or self._new_lineage(request)
-        is_cut = continued is None and reach.is_cut
-        if reach.is_respelled:
-            self._respelled[request.key] += 1
-        elif self._respelled[request.key] < RESPELLED_ANSWERS:
-            del self._respelled[request.key]
+        known, reach = self._find_known(request, raw)
+        continued = self._find_continued(request, raw, known, reach)
+        self._count_respelled(request, reach)
+        lineage, is_cut = continued or known or self._new_lineage(request), continued is None and reach.is_cut
+        # A list without words of its own ends where an earlier one did: that request is made again.
+        ends_earlier = reach.reached < reach.length and (is_cut or not reach.unknown)
         with self._use(lineage, request) as memory:
-            if continued is None and (is_cut or not reach.unknown) and reach.reached < reach.length:
+            if ends_earlier and continued is None:
                 memory.rewind_to(reach.reached)
             memory.record_list(raw, whole=True)
             place = replace(_place_of(memory, lineage), is_cut=is_cut)
@@ -167,6 +162,21 @@ class Runs:
         with self._lock:
             self._awaiting[prepared.place.lineage] += 1
         return replace(prepared, is_continued=continued is not None)
+
+    def _find_continued(
+        self, request: RunRequest, raw: RawRequest, known: Lineage | None, reach: Reach
+    ) -> Lineage | None:
+        """Let a run go on whose client compacted its list, on a new branch; None where the list begins as a run does."""
+        if known is not None and reach.behind_summary is not None:
+            return self._continue_before(known, request, reach.behind_summary)
+        return None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
+
+    def _count_respelled(self, request: RunRequest, reach: Reach) -> None:
+        """Count the answers in a row that a client hands over in other words; from ``RESPELLED_ANSWERS`` on it always does."""
+        if reach.is_respelled:
+            self._respelled[request.key] += 1
+        elif self._respelled[request.key] < RESPELLED_ANSWERS:
+            del self._respelled[request.key]
 
     def _cut_list(self, memory: ServerMemory, place: Place, request: RunRequest) -> PreparedView | None:
         """Prepare a list that its client cut, as it came; None where it does not fit."""
