@@ -153,11 +153,11 @@ def view(
     """
     name, tenant = _settings.find_run(db, session, tenant, config)
     if budget is None:
-        sent = _find_sent_request(db, name, tenant, request)
-        if sent is not None:
+        sent_request = _find_sent_request(db, name, tenant, request)
+        if sent_request is not None:
             given = {"--user": user, "--policy": policy, "--format": format, "--model": model}
             _refuse_view_options([name for name, option in given.items() if option is not None])
-            return _print_sent_request(sent, messages=messages, json=json)
+            return _print_sent_request(sent_request, messages=messages, json=json)
     settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     with AgentMemory.open(
         db, session=name, tenant=tenant,
@@ -192,13 +192,13 @@ def _find_sent_request(db: str, name: str, tenant: str, number: int | None) -> R
             raise
 
 
-def _print_sent_request(sent: RenderedRequest, *, messages: bool, json: bool) -> int:
+def _print_sent_request(rendered: RenderedRequest, *, messages: bool, json: bool) -> int:
     """Print a request that was sent; the exit code is 1 where it is not what was sent."""
     if not json:
-        state = f"not as it was sent: {sent.problem}" if sent.problem else "as it was sent, byte for byte"
-        _output.print_text(f"request {sent.record.number} of {sent.record.branch}: {state}")
-    _print_view(sent.view.report, sent.request, messages=messages, json=json, problem=sent.problem)
-    return 1 if sent.problem else 0
+        state = f"not as it was sent: {rendered.problem}" if rendered.problem else "as it was sent, byte for byte"
+        _output.print_text(f"request {rendered.record.number} of {rendered.record.branch}: {state}")
+    _print_view(rendered.view.report, rendered.request, messages=messages, json=json, problem=rendered.problem)
+    return 1 if rendered.problem else 0
 
 
 def _print_view(report: Report, request: dict[str, Any], *, messages: bool, json: bool, problem: str = "") -> None:

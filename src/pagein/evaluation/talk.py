@@ -124,15 +124,15 @@ def talks_of_chats(
     for chat in chats:
         if not chat.question.evidence or chat.question.id.endswith("_abs"):
             continue
-        chosen = dict(chat.sessions)
-        left = tokens - sum(_session_tokens(turns, counter) for turns in chosen.values())
+        sessions = dict(chat.sessions)
+        left = tokens - sum(_session_tokens(turns, counter) for turns in sessions.values())
         for name, turns in (haystack_of(chat, pool, None) if pool else chat.haystack).items():
-            if name not in chosen and (cost := _session_tokens(turns, counter)) <= left:
-                chosen[name] = turns
+            if name not in sessions and (cost := _session_tokens(turns, counter)) <= left:
+                sessions[name] = turns
                 left -= cost
             if left < tokens // 50:
                 break
-        in_order = sorted(chosen.items(), key=lambda pair: (pair[1][0].at, pair[0]))
+        in_order = sorted(sessions.items(), key=lambda pair: (pair[1][0].at, pair[0]))
         said = [turn for _, session in in_order for turn in session]
         texts = {turn.id: turn.text for turn in said}
         yield Talk(
@@ -257,28 +257,28 @@ def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
         database.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
         for question in talk.questions:
             room = budget - counter.text(question.text) - MESSAGE_TOKENS
-            chosen = _newest(costs, int(room * WINDOW_SHARE))
-            left = room - sum(costs[at] for at in chosen)
+            numbers = _newest(costs, int(room * WINDOW_SHARE))
+            left = room - sum(costs[at] for at in numbers)
             for at in _rank_bm25(database, question.text):
-                if at not in chosen and costs[at] <= left:
-                    chosen.add(at)
+                if at not in numbers and costs[at] <= left:
+                    numbers.add(at)
                     left -= costs[at]
-            yield _answer(talk, question, costs, chosen)
+            yield _answer(talk, question, costs, numbers)
 
 
-def _answer(talk: Talk, question: TalkQuestion, costs: Sequence[int], chosen: set[int]) -> Answer:
-    text = "\n".join(talk.messages[at]["content"] for at in sorted(chosen))
-    return question, text, sum(costs[at] for at in chosen)
+def _answer(talk: Talk, question: TalkQuestion, costs: Sequence[int], numbers: set[int]) -> Answer:
+    text = "\n".join(talk.messages[at]["content"] for at in sorted(numbers))
+    return question, text, sum(costs[at] for at in numbers)
 
 
 def _newest(costs: Sequence[int], room: int) -> set[int]:
-    chosen: set[int] = set()
+    numbers: set[int] = set()
     for at in range(len(costs) - 1, -1, -1):
         room -= costs[at]
         if room < 0:
             break
-        chosen.add(at)
-    return chosen
+        numbers.add(at)
+    return numbers
 
 
 def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:

@@ -145,10 +145,10 @@ class Runs:
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
         raw = self._split(request)
-        known, reach = self._find_known(request, raw)
-        continued = self._find_continued(request, raw, known, reach)
+        lineage, reach = self._find_known(request, raw)
+        continued = self._find_continued(request, raw, lineage, reach)
         self._count_respelled(request, reach)
-        lineage, is_cut = continued or known or self._new_lineage(request), continued is None and reach.is_cut
+        lineage, is_cut = continued or lineage or self._new_lineage(request), continued is None and reach.is_cut
         # A list without words of its own ends where an earlier one did: that request is made again.
         ends_earlier = reach.reached < reach.length and (is_cut or not reach.unknown)
         with self._use(lineage, request) as memory:
@@ -164,11 +164,11 @@ class Runs:
         return replace(prepared, is_continued=continued is not None)
 
     def _find_continued(
-        self, request: RunRequest, raw: RawRequest, known: Lineage | None, reach: Reach
+        self, request: RunRequest, raw: RawRequest, lineage: Lineage | None, reach: Reach
     ) -> Lineage | None:
         """Let a run go on whose client compacted its list, on a new branch; None where the list begins as a run does."""
-        if known is not None and reach.behind_summary is not None:
-            return self._continue_before(known, request, reach.behind_summary)
+        if lineage is not None and reach.behind_summary is not None:
+            return self._continue_before(lineage, request, reach.behind_summary)
         return None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
 
     def _count_respelled(self, request: RunRequest, reach: Reach) -> None:
@@ -408,17 +408,17 @@ class Runs:
             store.close()
 
     def _new_lineage(self, request: RunRequest) -> Lineage:
-        known = self._lineages(request)
-        sessions = {lineage.session for lineage in known}
+        lineages = self._lineages(request)
+        sessions = {lineage.session for lineage in lineages}
         lineage = Lineage(request.tenant, numbered_session(request.name, len(sessions) + 1), MAIN)
-        known.append(lineage)
+        lineages.append(lineage)
         return lineage
 
     def _add_lineage(self, request: RunRequest, lineage: Lineage) -> None:
-        known = self._lineages(request)
-        if lineage in known:
-            known.remove(lineage)
-        known.append(lineage)
+        lineages = self._lineages(request)
+        if lineage in lineages:
+            lineages.remove(lineage)
+        lineages.append(lineage)
 
     def _remember(self, request: RunRequest, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
         self._add_lineage(request, place.lineage)

@@ -28,22 +28,22 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
             yield from Call(lambda runtime: runtime.search.index(AHEAD_OF_NEED_PER_TURN))
         return view
     state, is_asked = run.page_in, paging.is_user_turn(view)
-    shown = _with_earlier(run, view)
+    view_so_far = _with_earlier(run, view)
     # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
-    fault = paging.NamedFault() if is_asked else paging.find_fault(shown, state.visible)
+    fault = paging.NamedFault() if is_asked else paging.find_fault(view_so_far, state.visible)
     last_fault = -1 if state.occasion is None else state.occasion.fault
     fault_position = fault.position if fault.names else last_fault
     if not state.begin(PageInOccasion(run.last_compaction, newest_user_position(view), fault_position)):
-        return shown
+        return view_so_far
     if is_asked and state.tokens > max(view.limit * state.share, paging.talk_room(view, state.share)) / 2:
-        state.shown, shown = (), view  # the user's words come first
-    room = paging.available_tokens(shown, state.share, state.tokens, is_fault=bool(fault.names))
-    page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, fault))
+        state.shown, view_so_far = (), view  # the user's words come first
+    room = paging.available_tokens(view_so_far, state.share, state.tokens, is_fault=bool(fault.names))
+    page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, view_so_far, room, fault))
     if page_in is None:
-        return shown
-    with_page_in = shown.with_tail((*shown.tail, page_in.entry))
+        return view_so_far
+    with_page_in = view_so_far.with_tail((*view_so_far.tail, page_in.entry))
     if with_page_in.tokens > view.limit:
-        return shown
+        return view_so_far
     state.shown = (*state.shown, page_in)
     return with_page_in
 
