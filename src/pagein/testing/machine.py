@@ -209,7 +209,7 @@ class MemoryMachine(ErasingMachine):
         """Hand over other words in the place of a message and of a result: they are shown there, found and read back."""
         head = self.oracle.head
         self.clear_view()
-        if self.oracle.head == head and self.oracle.tasks():
+        if self.oracle.head == head and self.oracle.steps:
             return  # the view stays as it is, so the list cannot begin anew
         self._rewind(self.oracle.head)  # the user's first change is a branch; behind its beginning it is a new wording
         self.transcript, self._list_change, word = [], None, f"ключ{self.oracle.head}"

@@ -234,7 +234,9 @@ def word_anew(rows: Rows, message: str, result: str) -> Rows:
 
 def join_users(rows: Rows, random: Random) -> Rows:
     """The list, in which a client made one message of two neighbours of the user."""
-    pairs = [at for at in range(1, len(rows)) if _is_user(rows[at - 1]) and _is_user(rows[at])]
+    # Joined with an empty one a message is as it was: the list lacks the empty one.
+    is_said = [_is_user(row) and bool(row["content"].strip()) for row in rows]
+    pairs = [at for at in range(1, len(rows)) if is_said[at - 1] and is_said[at]]
     if not pairs:
         return rows
     at = random.choice(pairs)

@@ -30,14 +30,14 @@ def fit_bytes(run: RunState, view: View, shown: View, plan_tokens: Callable[[Vie
 
     ``shown`` is the view with the block of the ledger: the block takes in notices of the run, so that both together are less
     than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards. The compaction leaves room
-    for what stood beside the run in the last view, as far as what must stay allows; facts give way to it. Raises OverBudget
-    before any write.
+    for what stood beside the run in the last view, or stands beside it in the first, as far as what must stay allows; facts
+    give way to it. Raises OverBudget before any write.
     """
     last = run.usage.last_view
     tail = () if last is None else last.tail
     if has_room(run, shown.with_tail(tail) if tail else shown):
         return view
-    beside = () if last is None else (*tail, *(entry for entry in last.front if entry.tier == "ledger"))
+    beside = (*tail, *(entry for entry in (last or shown).front if entry.tier == "ledger"))
     try:
         plan = _plan_both(run, view, beside, plan_tokens)
     except OverBudget:
