@@ -50,7 +50,8 @@ def inspect(
     """Show in a browser what the model was sent, why, what left and what it cost.
 
     The store is only read, and may be written to meanwhile: the pages follow.
-    With --export, one run becomes an HTML file that opens without a server.
+    It needs pip install 'pagein[serve]'. With --export, one run becomes an HTML
+    file that opens without a server, and nothing more is needed.
 
     For example:
 

@@ -41,6 +41,7 @@ def run(
 
     Uses the proxy on the port if one is running, else starts one for as long as
     the agent runs. The base URL is set for that process alone. No file is changed.
+    It needs pip install 'pagein[serve]'.
 
     For example:
 

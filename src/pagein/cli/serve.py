@@ -77,7 +77,8 @@ def serve(
     store. Once it no longer fits the window, the provider gets a view of it
     in place of the history.
 
-    SIGINT and SIGTERM end it after the answers that are being sent.
+    SIGINT and SIGTERM end it after the answers that are being sent. It needs
+    pip install 'pagein[serve]'.
 
     For example:
 
@@ -118,7 +119,7 @@ def mcp(
     """Serve the memory's tools to an agent over MCP, on standard input and output.
 
     The tools are recall, expand, pin, note, remember and forget. pagein serve
-    has the same at /mcp, over HTTP.
+    has the same at /mcp, over HTTP. It needs pip install 'pagein[mcp]'.
 
     For example:
 
