@@ -218,6 +218,7 @@ PASTES = (
     "[2026-11-26 12:05:01] ERROR: You must never run as root.",
     "Ana  12:05 PM\nNever deploy on Fridays.",
     "<p>Never deploy on Fridays.</p>",
+    'My sister said, "Dye it.\nNever wash it hot.\nAvoid the sun."',
     "Interviewer: Do you always work late?\nCandidate: I never work weekends.",
     "Speaker 1: Our policy is that we never refund. Speaker 2: You must refund me by Friday.",
 )

@@ -177,7 +177,7 @@ def test_the_command_lists_drops_and_confirms(memory, tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert [(row["handle"], row["kind"]) for row in rows] == [("s0", "rule"), ("s0", "value")]
     assert main(["ledger", path, "--drop", "s0"]) == 0
-    assert "Nothing" in capsys.readouterr().out
+    assert "The ledger is empty" in capsys.readouterr().out
     assert main(["ledger", path, "--drop", "s0"]) == 1
 
 

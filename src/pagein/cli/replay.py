@@ -303,7 +303,7 @@ def _demo_talk(budget: int, *, json: bool) -> int:
         _output.print_json({"talk": conversation.id, "budget": budget, "tokens": whole, "questions": rows})
         return 0
     table = _output.new_table(
-        f"a chat of {whole:,} tokens with a budget of {budget:,}: how much of what answers a question is in its request",
+        f"a chat of {whole:,} tokens, a budget of {budget:,}: the share of an answer in a request",
         "question",
         "pagein",
         "newest",

@@ -167,7 +167,7 @@ def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) ->
     newest = user_words(view)
     is_question = _is_question(newest) or _repeats(newest, text)
     asking = asking_positions(view, is_question=is_question)
-    query = Query(text, min(MAX_HITS, limit + EXTRA_HITS), exclude=frozenset(asking), now=now, **filters)
+    query = Query(text, min(MAX_HITS, limit + EXTRA_HITS), asking=frozenset(asking), now=now, **filters)
     hits = yield from Recall(query)
     # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
     results = (yield from Recall(replace(query, role="tool"))) if query.role is None else ()

@@ -20,8 +20,9 @@ class Query:
     """A search: the text, and filters. Without ``sessions`` all of the tenant's sessions are searched.
 
     ``since`` and ``until`` bound the time of recording, in seconds since the epoch; ``role`` the author. ``exclude`` are
-    positions of the index's own session that are left out, such as those in view. ``now`` is the time that "yesterday"
-    counts from; without it relative dates are ignored.
+    positions of the index's own session that are left out, such as those in view; those in ``asking`` also raise nothing
+    beside them, as the question that is asked would. ``now`` is the time that "yesterday" counts from; without it
+    relative dates are ignored.
 
     Raises ConfigurationError for a limit below 1, a time that is no number or an unknown role.
     """
@@ -33,6 +34,7 @@ class Query:
     role: Role | tuple[Role, ...] | None = None
     sessions: tuple[str, ...] = ()
     exclude: frozenset[int] = frozenset()
+    asking: frozenset[int] = frozenset()
     now: float | None = None
 
     def __post_init__(self) -> None:

@@ -41,12 +41,13 @@ def find_candidates(
     reader: IndexReader,
     query: Query,
     scope: Scope,
-    hidden: frozenset[int],
+    excluded: frozenset[int],
+    asking: frozenset[int],
     counts: ranking.TermCounts,
     vector_scores: VectorScores | None,
 ) -> SearchCandidates:
     """Score every candidate for the query within the scope, best first."""
-    query_words = query_terms(query.text, ranking.QUERY_TERMS)
+    query_words, hidden = query_terms(query.text, ranking.QUERY_TERMS), excluded | asking
     matches = ranking.match_terms(reader, query_words, scope, counts)
     ids = _select_ids(matches, query.limit, scope, hidden)
     if vector_scores is not None:
@@ -54,7 +55,7 @@ def find_candidates(
     ids -= hidden
     rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
     similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
-    word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words, hidden)
+    word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words, asking)
     _raise_answers(similarities, questions)
     candidates = [
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
@@ -128,13 +129,13 @@ def _word_scores(
     rows: Mapping[int, PassageRow],
     matches: ranking.TermMatches,
     query_words: Sequence[str],
-    hidden: frozenset[int],
+    asking: frozenset[int],
 ) -> tuple[dict[int, float], dict[int, int], set[int]]:
     """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question.
 
-    A hidden passage counts for none: the question that is asked would raise what was said right before it.
+    The question that is asked counts for none: it would raise what was said right before it.
     """
-    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)} - hidden
+    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)} - asking
     # The postings of a rare term are complete. Those of a common one are not, so it is counted in every text.
     common = matches.present.keys() - matches.complete
     holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))

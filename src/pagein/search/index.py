@@ -224,9 +224,10 @@ class SearchIndex:
         scope = _scope_of(reader, query, names)
         if vector_scores is not None:
             vector_scores.load(reader, scope)
-        own = reader.find_session(self.session) if query.exclude else None
+        own = reader.find_session(self.session) if query.exclude or query.asking else None
         excluded = frozenset() if own is None else frozenset(reader.ids_at(own, query.exclude))
-        return find_candidates(reader, query, scope, excluded, self._counts, vector_scores), names, scope
+        asking = frozenset() if own is None else frozenset(reader.ids_at(own, query.asking))
+        return find_candidates(reader, query, scope, excluded, asking, self._counts, vector_scores), names, scope
 
     def _forget(self, positions: Collection[int], session: str) -> int:
         def forget(writer: IndexWriter) -> int:

@@ -42,9 +42,9 @@ def pack(hits: Sequence[Hit], tokens: int, counter: TokenCounter, query: str = "
     return tuple(sorted(packed, key=lambda hit: -hit.hit.score))
 
 
-def worth(score: float, tokens: float) -> float:
+def worth(score: float, tokens: float, exponent: float = DENSITY_EXPONENT) -> float:
     """The value of a hit for its tokens."""
-    return score / math.pow(max(tokens, 1.0), DENSITY_EXPONENT)
+    return score / math.pow(max(tokens, 1.0), exponent)
 
 
 def _shorten(hit: Hit, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:

@@ -237,6 +237,10 @@ _SAYS = re.compile(
     r"yelled|quote|called out|motto|slogan|lyrics?|phrase|sign|saying|title|titled|says that)\b[^\"\u201c\n]{0,25}$",
     re.IGNORECASE,
 )
+_QUOTED_LINES = re.compile(
+    r"\b(?:said|says|wrote|writes|replied|answered|told \w+)\b[^\"\u201c\n]{0,25}[\"\u201c](?=[^\"\u201d\n]{0,2000}\n)[^\"\u201d]{1,4000}[\"\u201d]"
+)
+"""What somebody said, over several lines."""
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
 _PUNCTUATION = re.compile(r"[,;:!?]|\.\s|[\u2013\u2014()\u3000-\u303f\uff00-\uffef]")
@@ -281,8 +285,6 @@ _HOST_END = re.compile(
     rf"\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z",
     re.IGNORECASE,
 )
-"""The same behind the words."""
-_TIME = re.compile(r"\d[:.]\d\d")
 _MASK = "\x00"
 
 
@@ -348,7 +350,7 @@ def strip_foreign_text(text: str) -> str:
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
-    text = _strip_host_marks(_OWN_TAG.sub("", text))
+    text = _QUOTED_LINES.sub("", _strip_host_marks(_OWN_TAG.sub("", text)))
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
     for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _DIALOGUE, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
@@ -378,7 +380,7 @@ def _strip_host_marks(text: str) -> str:
 
 
 def _mark_kind(mark: re.Match[str]) -> tuple[bool, str]:
-    return bool(_TIME.search(mark[0])), mark[0].lstrip()[0]
+    return any(map(str.isdigit, mark[0])), mark[0].lstrip()[0]
 
 
 def _sections(part: TextPart) -> Iterator[tuple[str, str]]:

@@ -106,18 +106,24 @@ def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: f
             f"unknown filter {min(unknown)!r}: there are {', '.join(RecallFilters.__annotations__)}"
         )
     since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
-    exclude = frozenset(_positions_that_ask(run.current_view(), query))
-    searched = Query(query, limit, since, until, role, exclude=exclude, now=now)
+    asking = frozenset(_positions_that_ask(run.current_view(), query))
+    searched = Query(query, limit, since, until, role, asking=asking, now=now)
     return (yield from Recall(searched, across=filters.get("across", False)))
 
 
 def _positions_that_ask(view: View, query: str) -> Iterator[int]:
-    """Yield the position of the newest user message if it is the query itself: it answers nothing."""
-    for entry in reversed(view.run):
-        if isinstance(entry.item, TaskStep):
-            if _WORD.findall(as_text(entry.item.content).casefold()) == _WORD.findall(query.casefold()):
-                yield entry.first
-            return
+    """Yield the position of the user's message if it was not answered yet and is the query itself: it answers nothing."""
+    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None)
+    if (
+        newest is not None
+        and isinstance(newest.item, TaskStep)
+        and _words(as_text(newest.item.content)) == _words(query)
+    ):
+        yield newest.first
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def asking_positions(view: View, *, is_question: bool) -> Iterator[int]:
