@@ -39,7 +39,7 @@ STATED = {
         "I usually have lunch at eleven.", "I go running every morning.", "I take the train on Fridays.",
         "I've been learning Polish for two years.", "We meet once a week.", "My team plans its sprint every second Monday.", "I keep a food diary.", "I drive an old Saab.", "I nap after lunch.",
         "My laptop runs Fedora.", "Mondays are my day off.", "I go swimming after work.", "I switched from Vim to Zed last month.", "I take the bus to work.", "I tend to forget names.",
-        "I never drive at night.", "On weekends, I bake bread.", "I no longer work at the mill.", "We use GitLab for reviews.", "We're targeting Python 3.11.", "I paint with watercolours.", "I struggle with insomnia.", "I never listen to podcasts.", "We grow our own tomatoes.", "After dinner I walk by the river.", "I don't swim.", "Yes, I juggle at the fair.",
+        "I never drive at night.", "On weekends, I bake bread.", "I no longer work at the mill.", "We use GitLab for reviews.", "We're targeting Python 3.11.", "I paint with watercolours.", "I struggle with insomnia.", "I never listen to podcasts.", "We grow our own tomatoes.", "After dinner I walk by the river.", "I don't swim.", "I study law.", "I collect stamps.", "I've just joined Bosch.", "Yes, I juggle at the fair.",
         "I recently joined a choir.", "I've been taking violin lessons.", "I need a break now and then if I'm stressed, but I sleep well.", "I probably should not, but I still bake with butter.", "I'd love to, but I never learn from books.",
     ),
     "context": (
@@ -93,6 +93,7 @@ FOREIGN_NOT = (
 )  # fmt: skip
 
 REPLACED = (
+    ("I work for Siemens.", "I've just joined Bosch."), ("I work at the library.", "I left the library in June."), ("I study law.", "I study medicine now."), ("My team uses Jira.", "My team switched from Jira to Linear."),
     ("I live in Rome.", "I'm in Turin these days."), ("I live in Rome.", "We just relocated to Turin."), ("I live in Rome.", "My home is in Turin now."), ("I work at Acme.", "I started a new job at Globex."),
     ("I work at Acme.", "I quit my job at Acme."), ("I work as a baker.", "I'm a welder now."), ("I'm single.", "I got engaged in May."), ("I'm vegetarian.", "I'm vegan now."), ("I don't eat fish.", "I started eating fish again."),
     ("My phone number is 555-0101.", "My new number is 555-0199."), ("My e-mail is a@example.org.", "My new email address is b@example.org."), ("My email is a@example.org.", "Use b@example.org instead of a@example.org."),

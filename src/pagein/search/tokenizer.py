@@ -139,8 +139,13 @@ def beginnings(text: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable(map(_beginnings_of_word, words)))
 
 
+_DONE_OFTEN = """
+bake camp climb code collect cook dance dislike dream enjoy exercise fish garden hate hike jog juggle knit listen live meditate own paint play
+practice practise prefer program rent sew skate skip smoke study surf teach train travel translate use volunteer walk watch work worry
+"""
 _SURELY_ENGLISH = re.compile(
-    rf"n['\u2019]t\b|['\u2019]m\b|\b(?:I|we) (?:{'|'.join(sorted(set(IRREGULAR.values())))})\b", re.IGNORECASE
+    rf"n['\u2019]t\b|['\u2019]m\b|\b(?:I|we) (?:{'|'.join(sorted({*IRREGULAR.values(), *_DONE_OFTEN.split()}))})\b",
+    re.IGNORECASE,
 )
 
 
