@@ -81,3 +81,18 @@ def test_a_result_above_a_third_of_the_budget_is_whole_where_the_view_has_space(
         assert all(output in shown for output in outputs)
         memory.record(ActionStep("Read.", (ToolCall("d", "run", "{}"),), (Observation("d", "short"),)))
         assert not any(isinstance(entry.body, Compaction) for entry in memory._runtime.log.read())
+
+
+def test_a_result_is_whole_where_the_extract_beside_it_needs_little():
+    """The extract may have a fifth of the limit; of steps that say little it does not need it, and the result has the rest."""
+    output = "\n".join(f"row {row} of the table has value_{row} in it" for row in range(245))
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record(TaskStep("Sum the values."))
+        for turn in range(40):
+            call = ToolCall(f"c{turn}", "wait", "{}")
+            memory.record(ActionStep("I wait.", (call,), (Observation(f"c{turn}", "Nothing yet. " * 6),)))
+            memory.view()
+        memory.record(ActionStep("It came.", (ToolCall("d", "read", "{}"),), (Observation("d", output),)))
+        shown = [as_text(message.content or "") for message in memory.view().messages()]
+        assert memory.view().has_replaced_entries
+        assert output in shown

@@ -1,5 +1,6 @@
 """Agents that speak text alone: results that come as messages of the user are observations, and go out as they came."""
 
+import json
 import re
 import time
 
@@ -204,3 +205,93 @@ def test_what_is_not_certainly_a_result_is_the_users():
     assert isinstance(memory.steps[-1], TaskStep)
     with pytest.raises(ConfigurationError, match="observations is"):
         memory.record_messages([said("user", "x")], observations=3)
+
+
+PAGE = "Current page: https://shop.example/{0}\n" + "".join(f"[{row}]<a Item {row}/>\n" for row in range(40))
+PLAN = '{{\n  "state": {{"memory": "at page {0}"}},\n  "actions": [{{"click": {{"id": "B{0}"}}}}]\n}}'
+
+
+@pytest.mark.parametrize("action", [PLAN, "RUN: open {0}", '<open page="{0}"/>'])
+def test_a_page_behind_a_call_in_text_is_its_result_though_nothing_spells_it_so(action):
+    memory = AgentMemory.open(":memory:", budget=1_500)
+    rows = [said("user", TASK)]
+    for number in range(9):
+        rows += [said("assistant", action.format(number)), said("user", PAGE.format(number))]
+        memory.record_messages(rows)
+        shown = memory.to_messages()
+        assert said("user", TASK) in shown
+        assert said("user", PAGE.format(number)) in shown, "the page that the model is about to read is whole"
+    assert [step.content for step in memory.steps if isinstance(step, TaskStep)] == [TASK]
+    memory.record_messages([*rows, said("assistant", action.format(10)), said("user", "Stop. Never buy.")])
+    assert memory.steps[-1] == TaskStep("Stop. Never buy."), "a few words behind a call are a person's"
+
+
+def test_a_page_behind_an_answer_is_the_users():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages([said("user", "Hello."), said("assistant", "What does it say?"), said("user", PAGE)])
+    assert memory.steps[-1] == TaskStep(PAGE)
+
+
+def browse(memory, result, words="", pages=8):
+    """Record a browser's run as its loop does: a call, its result, and a page as a message of the user; yield each."""
+    memory.record_messages([said("user", TASK)])
+    for number in range(pages):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "click", "arguments": '{"index": 1}'}}
+        memory.record_messages([{"role": "assistant", "content": None, "tool_calls": [call]}], whole=False)
+        memory.record_messages([{"role": "tool", "tool_call_id": f"c{number}", "content": result}], whole=False)
+        if words:
+            memory.record_messages([said("user", f"{words} {number}")], whole=False)
+        memory.record_messages([said("user", PAGE.format(number))], whole=False)
+        yield number
+
+
+@pytest.mark.parametrize(("result", "first"), [("", 0), ("Clicked.", 1)])
+def test_a_page_that_a_browser_shows_behind_each_call_is_a_result(result, first):
+    memory = AgentMemory.open(":memory:", budget=2_500)
+    for number in browse(memory, result):
+        shown = memory.to_messages()
+        assert said("user", TASK) in shown
+        assert said("user", PAGE.format(number)) in shown
+    users = [step.content for step in memory.steps if isinstance(step, TaskStep)]
+    assert users == [TASK, *map(PAGE.format, range(first))], (
+        "the first page has nothing before it that begins as it does"
+    )
+
+
+def test_words_beside_a_browsers_pages_are_the_users():
+    memory = AgentMemory.open(":memory:", budget=2_500)
+    *_, _ = browse(memory, "", "Never buy more than")
+    users = [step.content for step in memory.steps if isinstance(step, TaskStep)]
+    assert users == [TASK, *(f"Never buy more than {number}" for number in range(8))]
+    assert "Never buy more than 7" in repr(memory.ledger())
+
+
+SCRIPT = "\n".join(f"result_{line} = compute_step(result_{line - 1}, rate={line})" for line in range(1, 15))
+
+
+def acts(number, command, in_text):
+    """An action that runs a command and its result, in text or as a call."""
+    output = "\n".join(f"line {line} of look {number}" for line in range(40))
+    if in_text:
+        fenced = said("assistant", f"I go on.\n\n```bash\n{command}\n```")
+        return [fenced, said("user", f"<returncode>0</returncode>\n<output>\n{output}\n</output>")]
+    function = {"name": "bash", "arguments": json.dumps({"command": command})}
+    call = {"id": f"c{number}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": "I go on.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": output},
+    ]
+
+
+@pytest.mark.parametrize("in_text", [True, False])
+def test_what_the_agent_wrote_is_in_the_extract_whether_it_calls_tools_or_acts_in_text(in_text):
+    memory = AgentMemory.open(":memory:", budget=2_000)
+    rows = [said("user", TASK)]
+    for number in range(12):
+        command = f"cat > run.py <<'EOF'\n{SCRIPT}\nEOF" if number == 3 else f"cat part_{number}.txt"
+        rows += acts(number, command, in_text)
+        memory.record_messages(rows)
+        request = str(memory.to_messages())
+    assert "Out of view" in request
+    assert sum(f"result_{line} = compute_step" in request for line in range(1, 15)) >= 7
+    assert "> cat part_5.txt" in request, "what was done is marked as such"

@@ -21,6 +21,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import reduce
 from types import MappingProxyType
 from typing import assert_never
 
@@ -312,7 +313,8 @@ TEXT_ACTION = re.compile(
 
 _CALLING_END = re.compile(
     r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"
-    r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z",
+    r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z"
+    r"|\A\s*\{[\s\S]*\"(?:actions?|commands?|(?:tool|function)_calls?)\"\s*:\s*[\[{][\s\S]*\}\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -324,7 +326,24 @@ def ends_in_call(item: object) -> bool:
     """
     if not isinstance(item, steps.ActionStep) or item.tool_calls or item.observations:
         return False
-    return _CALLING_END.search(steps.as_text(item.content)[-2_000:]) is not None
+    text = steps.as_text(item.content)
+    return _CALLING_END.search(text if text.lstrip().startswith("{") else text[-2_000:]) is not None
+
+
+FENCED = re.compile(r"^```[\w+-]*[ \t]*\r?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def split_text_action(text: str) -> tuple[str, str]:
+    """Split a reply that acts in its text: its prose, and its action, which is its last code block, or its label and what follows.
+
+    >>> split_text_action("I look. Action: ls"), split_text_action("Action: ls")
+    (('I look. Action: ls', ''), ('', 'Action: ls'))
+    """
+    *_, block = (None, *FENCED.finditer(text))
+    if block is not None:
+        return text[: block.start()] + text[block.end() :], block[1]
+    action = TEXT_ACTION.search(text)
+    return (text, "") if action is None else (text[: action.start()], text[action.start() :])
 
 
 # Notes of the library in a step's extra
@@ -362,10 +381,10 @@ that a function says so of. None: those that certainly are; False: none."""
 
 _RESULT = re.compile(
     r"[\s*_]*(?:(?:Call id:[^\n]*\n\s*)?(?:Observation(?: \d+)?|Beobachtung|Observaci[oó]n|Osservazione|Observa[çc][aã]o|Наблюдение|[观觀観][察测測](?:结果|結果)?|관찰(?: ?결과)?|Quan sát|الملاحظة"
-    r"|(?:Tool|Code|Command|Function|Shell|Terminal|Execution|Program)[ _-](?:Output|Result|Response)s?|(?:工具|代码|命令|函数|执行|运行|调用)[^\s:：]{0,6}(?:结果|输出|返回)[^\s:：]{0,2})\s*\**\s*[:：]"
+    r"|(?:Tool|Code|Command|Function|Shell|Terminal|Execution|Program|Action)[ _-](?:Output|Result|Response|Error)s?|(?:工具|代码|命令|函数|执行|运行|调用)[^\s:：]{0,6}(?:结果|输出|返回)[^\s:：]{0,2})\s*\**\s*[:：]"
     r"|(?:Call id:[^\n]*\n\s*)?Error:\s[\s\S]*\bNow let's retry: take care not to repeat|exitcode: -?\d|Command \w+ returned:"
     r"|<(?:returncode|(?:std)?out(?:put)?|stderr|results?|tool_(?:response|result|output)s?|function_(?:response|result|output)s?|(?:command|execution|code|bash)_(?:result|output)s?|observations?)\b|```tool_output\b"
-    r"|EXECUTION RESULT of |\[[\w-]{1,60}(?: for [^\]\n]{0,200})?\] Result:)",
+    r"|EXECUTION RESULT of |\[[\w-]{1,60}(?: for [^\]\n]{0,200})?\] Result:|[\s\S]*\(Current directory: [^\n]*\)\nbash-\$\s*\Z)",
     re.IGNORECASE,
 )
 """A result in text, as ReAct (in several languages), smolagents, mini-swe-agent, SWE-agent, OpenHands, Cline, AutoGPT, AutoGen, and models
@@ -383,37 +402,82 @@ def check_observations(observations: object) -> TextObservations:
     )
 
 
+PAGE_MIN_CHARS, PAGE_MIN_LINES = 1_500, 12
+"""Characters or lines from which a message directly behind a call is a page that a program wrote, not a person's answer."""
+
+FRAME_CHARS = 24
+"""Characters with which a program begins what it shows after each call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An action, what the results of its calls say, and the messages of the user behind it.
+
+    ``before`` are those behind the action before it. ``is_answered`` once somebody spoke: what follows may be theirs, too.
+    """
+
+    action: steps.ActionStep | None = None
+    results: str | None = None
+    messages: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    is_answered: bool = False
+
+    def after(self, item: object) -> Turn:
+        """The turn once an item stands behind it."""
+        match item:
+            case steps.TaskStep(content=content):
+                return replace(self, messages=(*self.messages, steps.as_text(content)), is_answered=True)
+            case steps.Observation(content=content) if item.is_message:
+                return replace(self, messages=(*self.messages, steps.as_text(content)))
+            case steps.Observation(content=content):
+                return replace(self, results=(self.results or "") + steps.as_text(content).strip())
+            case steps.ActionStep(observations=observations):
+                return reduce(Turn.after, filter(None, observations), Turn(item, before=self.messages))
+            case _:
+                return Turn()
+
+    def has_result(self, step: steps.TaskStep, observations: TextObservations) -> bool:
+        """True if a message of the user behind this turn is a result."""
+        action, text = self.action, steps.as_text(step.content)
+        if action is None or observations is False:
+            return False
+        if observations is None or observations is True:
+            return self._is_page(action, text) or (not self.is_answered and _is_spelled(action, text))
+        if self.is_answered:
+            return False
+        if isinstance(observations, str):
+            return text.lstrip().startswith(observations)
+        if isinstance(observations, re.Pattern):
+            return observations.match(text) is not None
+        return observations(text)
+
+    def _is_page(self, action: steps.ActionStep, text: str) -> bool:
+        """True for a page that a program shows: behind a call in text, behind results that say nothing, or after each call."""
+        if len(text) < PAGE_MIN_CHARS and text.count("\n") < PAGE_MIN_LINES:
+            return False
+        if not action.tool_calls:
+            return not self.is_answered and ends_in_call(action)
+        return self.results == "" or any(text[:FRAME_CHARS] == other[:FRAME_CHARS] for other in self.before)
+
+
+def _is_spelled(action: steps.ActionStep, text: str) -> bool:
+    """True for a result that is spelled as one, behind an action."""
+    acted = bool(action.tool_calls) or TEXT_ACTION.search(steps.as_text(action.content)) is not None
+    return acted and _RESULT.match(text) is not None
+
+
 def mark_observations(
-    items: Sequence[steps.Step | steps.Observation],
-    observations: TextObservations,
-    last_action: steps.ActionStep | None,
+    items: Sequence[steps.Step | steps.Observation], observations: TextObservations, turn: Turn
 ) -> Sequence[steps.Step | steps.Observation]:
-    """Make observations of the user's messages that are results. ``last_action`` stands right before the first item."""
-    if observations is False or not any(isinstance(item, steps.TaskStep) for item in items):
-        return items
+    """Make observations of the user's messages that are results. ``turn`` stands right before the first item."""
     marked: list[steps.Step | steps.Observation] = []
-    action = last_action
     for item in items:
-        step = item
-        if isinstance(item, steps.TaskStep) and action is not None and _is_result(item, observations, action):
-            step = as_text_observation(item)
-        elif not isinstance(item, steps.Observation):
-            action = item if isinstance(item, steps.ActionStep) and not item.tool_calls else None
-        marked.append(step)
+        is_result = isinstance(item, steps.TaskStep) and turn.has_result(item, observations)
+        marked.append(as_text_observation(item) if isinstance(item, steps.TaskStep) and is_result else item)
+        turn = turn.after(marked[-1])
     return marked
 
 
 def has_text_observation(items: Sequence[steps.Step | steps.Observation]) -> bool:
     """True if one of the items is a result that came as a message of the user."""
     return any(isinstance(item, steps.Observation) and item.is_message for item in items)
-
-
-def _is_result(step: steps.TaskStep, observations: TextObservations, action: steps.ActionStep) -> bool:
-    text = steps.as_text(step.content)
-    if observations is None or observations is True:
-        return _RESULT.match(text) is not None and TEXT_ACTION.search(steps.as_text(action.content)) is not None
-    if isinstance(observations, str):
-        return text.lstrip().startswith(observations)
-    if isinstance(observations, re.Pattern):
-        return observations.match(text) is not None
-    return callable(observations) and bool(observations(text))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pagein.context.ledger.error_lines import find_errors, has_failed
 from pagein.events.handles import step_handle
 from pagein.events.identifiers import parse_arguments
+from pagein.events.protocol import FENCED, split_text_action
 from pagein.events.secrets import holds_secret
 from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, Step, TaskStep, as_text
 from pagein.facts.block import render_line
@@ -45,7 +46,6 @@ _INTRODUCTION = re.compile(
 )
 """Lines before a task: tags, headings, checkboxes, rules, single words, and what ends with a colon."""
 
-_FENCED = re.compile(r"^```[\w+-]*[ \t]*\r?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PREAMBLE = re.compile(r"(?:import|from)\s+[\w.]+|#|//|/?\*|\"\"\"|'''|using\s|package\s|[\s{}()\[\];,]*$")
 """Lines of a program that do not tell what it does."""
 
@@ -106,7 +106,7 @@ def current_tasks(items: Sequence[object]) -> tuple[str, ...]:
 def describe_task(text: str) -> str:
     """Describe a task in one line: its first sentences that say something, without secrets, which the line before may name."""
     task = before = ""
-    for line in _FENCED.sub("\n", text).splitlines():
+    for line in FENCED.sub("\n", text).splitlines():
         for sentence in () if _INTRODUCTION.fullmatch(line) else split_sentences(line):
             if task and len(task) + len(sentence) >= TASK_MAX_CHARS:
                 return one_line(task, TASK_MAX_CHARS)
@@ -184,8 +184,8 @@ def _calls(position: int, step: ActionStep) -> Iterator[_Call]:
     """The calls of an action that did not fail; an action in text is one call."""
     calls = [(call.name, parse_arguments(call.arguments)) for call in step.tool_calls]
     if not calls and step.observations:
-        text = as_text(step.content)
-        calls = [("", {"": (_FENCED.findall(text) or [text.rpartition("Action:")[2]])[-1]})]
+        prose, action = split_text_action(as_text(step.content))
+        calls = [("", {"": (action or prose).removeprefix("Action:")})]
     for (name, fields), observation in zip(calls, step.observations, strict=False):
         if name not in ("final_answer", "think") and observation is not None and not _is_failure(observation):
             values = {  # in nested values the ends of lines are no part of a word

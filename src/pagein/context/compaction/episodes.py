@@ -15,7 +15,7 @@ from pagein.context.view.body import is_permanent
 from pagein.context.view.cuts import cuts
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
-from pagein.events.entries import Replacement
+from pagein.events.entries import Observed, Replacement
 from pagein.events.handles import range_handle, step_handle
 from pagein.events.identifiers import argument_text, format_call
 from pagein.events.steps import SummaryStep, TaskStep, as_text
@@ -131,21 +131,37 @@ def unprotected_tokens(view: View, start: int) -> int:
     return sum(entry.tokens for entry in view.run if entry.first >= start and not is_protected(entry, protected))
 
 
+def newest_entries(view: View) -> tuple[ViewEntry, ...]:
+    """Return the newest action and the results that came as messages behind it; empty without an action."""
+    acted = actions(view)[-1:]
+    late = (entry for entry in view.run if acted and entry.first > acted[0].first and isinstance(entry.item, Observed))
+    return (*acted, *late)
+
+
 def unread_tokens(view: View) -> int:
     """Return the tokens of the newest action's results, not read yet, if they fit whole beside an extract; else 0."""
-    acted = actions(view)
-    if not acted:
+    newest = newest_entries(view)
+    messages = [message for entry in newest for message in entry.messages]
+    results = sum(content_tokens(message.content or "", view.counter) for message in messages[1:])
+    own = sum(entry.tokens for entry in newest) - results
+    space = view.limit * NEWEST_FILL_SHARE - protected_tokens(view) - results - min(OWN_MIN_TOKENS, own)
+    reserve = extract_reserve(view)
+    if space < reserve and (not results or space < HEADER_TOKENS or extract_tokens(view, newest[0].first) > space):
         return 0
-    newest = acted[-1]
-    results = sum(content_tokens(message.content or "", view.counter) for message in newest.messages[1:])
-    own = min(OWN_MIN_TOKENS, newest.tokens - results)
-    space = view.limit * NEWEST_FILL_SHARE - protected_tokens(view) - extract_reserve(view)
-    return results if results + own <= space else 0
+    return results
 
 
 def extract_reserve(view: View) -> int:
-    """Return the tokens that an extract has at least beside results that stay whole."""
+    """Return the tokens that an extract may have beside results that stay whole."""
     return HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
+
+
+def extract_tokens(view: View, stop: int) -> int:
+    """Return the tokens that an extract of what stands before ``stop`` needs of them: it shows only what is worth its tokens."""
+    stop = legal_stop(view, stop)
+    stretches, visible = foldable_stretches(view, stop), visible_texts(view, stop)
+    extracts = (summarize_stretch(view, stretch, extract_reserve(view), visible) for stretch in stretches[-1:])
+    return HEADER_TOKENS + sum(view.counter.text(extract.summary or "") for extract in extracts)
 
 
 def boundary(view: View, tokens: float) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
 from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
@@ -26,6 +26,7 @@ from pagein.context.salience.model import (
 from pagein.context.view.layout import Item
 from pagein.events.entries import Observed
 from pagein.events.identifiers import format_call, identifiers
+from pagein.events.protocol import split_text_action
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 
 POOL_SIZE = 400
@@ -99,6 +100,8 @@ class _PendingText:
     source: Source
     failed: bool = False
     call: str = ""
+    in_text: bool = False
+    """A reply without calls, or a result that came as a message."""
 
 
 class SalienceTracker:
@@ -126,7 +129,7 @@ class SalienceTracker:
         self._texts_since_read = 0
         """Texts since the last read, including those learned ahead."""
         self.tools: set[str] = set()
-        """The names of the tools that were called."""
+        """The names of the tools that were called; "" stands for actions in text."""
         self._task_stems: set[str] = set()
         self._stem_counts: dict[str, int] = {}
 
@@ -155,21 +158,23 @@ class SalienceTracker:
                 self._queue_text(position, as_text(content), "task")
             case ActionStep(content=content, tool_calls=calls, observations=observations):
                 self.turn += 1
-                self._queue_text(position, as_text(content), "said")
+                self._queue_text(position, as_text(content), "said", in_text=not calls)
                 for call in calls:
                     self._queue_text(position, call.arguments, "arguments", call=call.name)
                 for observation in observations:
                     if observation is not None:
                         self.learn_observation(position, observation)
             case Observed(observation=late):
-                self._queue_text(position, as_text(late.content), "observation")
+                self._queue_text(position, as_text(late.content), "observation", in_text=late.is_message)
 
     def learn_observation(self, position: int, observation: Observation) -> None:
         """Queue the text of a result of the action at ``position``."""
         self._queue_text(position, as_text(observation.content), "observation", failed=observation.status == "error")
 
-    def _queue_text(self, position: int, text: str, source: Source, *, failed: bool = False, call: str = "") -> None:
-        self._pending.append(_PendingText(self.turn, position, text, source, failed, call))
+    def _queue_text(
+        self, position: int, text: str, source: Source, *, failed: bool = False, call: str = "", in_text: bool = False
+    ) -> None:
+        self._pending.append(_PendingText(self.turn, position, text, source, failed, call, in_text))
         self._texts_since_read += 1
         if self._texts_since_read >= self.max_pending:
             self._learn_pending()
@@ -215,7 +220,8 @@ class SalienceTracker:
 
     def _learn_text(self, pending: _PendingText) -> None:
         """Learn from a text, then drop what is too much, judged at the text's own turn: the time of a read changes nothing."""
-        self._add_text(pending)
+        for part in self._split_action(pending) if pending.in_text else (pending,):
+            self._add_text(part)
         turn = pending.turn
         if len(self._names) <= 2 * POOL_SIZE and len(self._lines) <= 2 * POOL_SIZE:
             return
@@ -225,6 +231,18 @@ class SalienceTracker:
             self._names = _keep_likeliest(self._names, chances)
         if len(self._lines) > 2 * POOL_SIZE:
             self._trim_lines(turn)
+
+    def _split_action(self, pending: _PendingText) -> Iterator[_PendingText]:
+        """Yield the prose of a reply and its action as a call without a name, once a result has come as a message."""
+        if pending.source == "said" and "" in self.tools:
+            prose, action = split_text_action(pending.text)
+            yield replace(pending, text=prose)
+            if action:
+                yield replace(pending, text=action, source="arguments")
+            return
+        if pending.source == "observation":
+            self.tools.add("")
+        yield pending
 
     def _trim_lines(self, turn: int) -> None:
         """Keep the likelier half of the lines, and the newest action lines of the rest beside the pool."""

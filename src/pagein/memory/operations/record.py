@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import cast, get_args
 
 from pagein.context.view.layout import messages_of
@@ -69,8 +70,9 @@ def record(
     if selection.fork_at is not None:
         run, branch = yield from _fork_for_edit(run, selection)
     new_items = selection.items
-    if isinstance(items, Transcript):
-        new_items = mark_observations(new_items, items.observations, _last_action(run)[1])
+    if isinstance(items, Transcript) and any(isinstance(item, steps.TaskStep) for item in new_items):
+        run.fold.show_observations()
+        new_items = mark_observations(new_items, items.observations, _newest_turn(run)[1])
 
     def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
         fold = run.fold
@@ -172,20 +174,21 @@ def _select(
     return (yield from select_new(items, run, whole=whole, may_relist=may_relist))
 
 
-def _last_action(run: RunState) -> tuple[int, steps.ActionStep | None]:
-    """The position of the last action, and the action if nothing but its results stands behind it."""
+def _newest_turn(run: RunState) -> tuple[int, protocol.Turn]:
+    """The position of the newest action in view, if it acts in text, and the turn that it began."""
     entries = run.fold.run_entries
-    for entry in reversed(entries):
-        if isinstance(entry.item, steps.ActionStep):
-            return entry.first, entry.item
-        if not isinstance(entry.item, Observed):
-            break
-    return NO_ACTION, None
+    backwards = range(len(entries) - 1, -1, -1)
+    acted = tuple(islice((at for at in backwards if isinstance(entries[at].item, steps.ActionStep)), 2))
+    turn = protocol.Turn()
+    for entry in entries[acted[-1] :] if acted else ():
+        turn = turn.after(entry.item.observation if isinstance(entry.item, Observed) else entry.item)
+    is_text = turn.action is not None and not turn.action.tool_calls
+    return entries[acted[0]].first if is_text else NO_ACTION, turn
 
 
 def _text_action(run: RunState) -> tuple[int, int]:
-    """The position of the last action, and the number of results that it has."""
-    position, _ = _last_action(run)
+    """The position of the last action, and the number of results that it has, if it acts in text."""
+    position, _ = _newest_turn(run)
     return position, len(run.fold.answers.get(position, ()))
 
 
@@ -295,7 +298,8 @@ class _AdmissionDraft:
             return
         if isinstance(step, steps.ActionStep):
             protocol.check_action(step)
-            self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
+            position = self.head + len(self.bodies) + len(self.open)
+            self.action, self.results = NO_ACTION if step.tool_calls else position, 0
         if self.open:
             self.close_open_calls()
         protocol.advance(self.phase, kind)

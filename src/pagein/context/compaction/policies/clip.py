@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes
-from pagein.context.compaction.base import Plan, actions, make_plan, put_stubs
+from pagein.context.compaction.base import Plan, make_plan, put_stubs
 from pagein.context.compaction.clips import clip_results
 from pagein.context.view.view import View
 from pagein.tokens import Budget
@@ -28,8 +28,7 @@ class Clip(CheckedFields):
         if view.tokens <= view.limit * budget.high:
             return None
         tokens = max(64, int(view.limit * self.share))
-        acted = actions(view)
-        unread = acted[-1].first if acted and episodes.unread_tokens(view) else -1
-        long = (entry for entry in view.run if entry.tokens > tokens and entry.first != unread)
+        unread = {entry.first for entry in (episodes.newest_entries(view) if episodes.unread_tokens(view) else ())}
+        long = (entry for entry in view.run if entry.tokens > tokens and entry.first not in unread)
         replacements = put_stubs(long, lambda entry: clip_results(entry, tokens, view.counter))
         return make_plan(replacements, self.name, f"observations over {tokens} tokens")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE, CheckedFields
 from pagein.context.compaction import episodes
-from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.base import Plan, actions, make_plan, put_stubs
 from pagein.context.compaction.clips import clip_entry, clip_own_words
 from pagein.context.view.body import preview
 from pagein.context.view.view import View
@@ -90,21 +90,21 @@ def fill_share(limit: int) -> float:
 
 def _clip_newest(view: View, tokens: int, unread: int) -> tuple[Replacement, ...]:
     """Clip the newest action to ``tokens`` if it costs more; only its own words if ``unread`` tokens of results stay whole."""
-    acted = actions(view)
-    if not acted:
-        return ()
-    newest, clip = acted[-1], clip_own_words if unread else clip_entry
+    newest, clip = episodes.newest_entries(view), clip_own_words if unread else clip_entry
     allowed = max(tokens - unread, episodes.OWN_MIN_TOKENS if unread else CLIP_MIN_TOKENS)
-    if newest.tokens <= unread + allowed:
+    whole = sum(entry.tokens for entry in newest)
+    if whole <= unread + allowed:
         return ()
     clipped: tuple[Replacement, ...] = ()
-    texts = _count_long_texts(newest.messages[:1] if unread else newest.messages)
+    messages = [message for entry in newest for message in entry.messages]
+    texts = _count_long_texts(messages[:1] if unread else messages)
     for divisor in (1, 2, 4, 8):
-        stubs = tuple(clip(newest, max(8, allowed // (divisor * texts)), view.counter, "clip"))
-        if not stubs:
+        share = max(8, allowed // (divisor * texts))
+        shorter = tuple(put_stubs(newest, lambda entry: clip(entry, share, view.counter, "clip")))  # noqa: B023
+        if not shorter:
             return clipped
-        clipped = (Replacement(newest.first, newest.last, stubs),)
-        if preview(view, clipped).tokens <= view.tokens - newest.tokens + unread + allowed:
+        clipped = shorter
+        if preview(view, clipped).tokens <= view.tokens - whole + unread + allowed:
             return clipped
     return clipped
 
