@@ -63,6 +63,21 @@ def test_a_file_that_is_shown_for_another_purpose_is_none_for_the_agent(lead):
 
 
 @pytest.mark.parametrize(
+    "lead",
+    [
+        "You are a careful editor. Summarize this article:\n\n",
+        "# Instructions\n\n- Use British spelling.\n\n# Article\n\n",
+        "# Instructions\n\nUse British spelling.\n\nHere is the article:\n\n",
+    ],
+)
+def test_a_text_that_is_presented_among_instructions_has_its_sections(lead):
+    article = "\n\n".join(
+        f"## Part {n}\n\nResidents must register. Always carry a permit in zone {n}." for n in range(40)
+    )
+    assert texts(lead + article) in ([], ["Use British spelling."])
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("Never:\n- push to main\n- touch prod", ["Never: push to main", "Never: touch prod"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 LEAD_MAX_CHARS = 120
 """Characters of a line that presents a text, or that governs a list."""
@@ -70,30 +71,31 @@ _IS_NEGATIVE = re.compile(
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 
 
+TextKind = Literal["instructions", "persona", "talk"]
+
+
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A part of a text; ``is_standing`` where its orders hold each time, ``is_whole`` where all of it is the speaker's."""
+    """A part of a text: instructions, whose orders hold each time; what begins with a persona, and is long; or plain talk."""
 
     text: str
-    is_standing: bool
-    is_whole: bool
+    kind: TextKind
 
 
 def parts_of(text: str) -> Iterator[TextPart]:
     r"""Yield what is written for an agent in a user's message, and the rest.
 
-    >>> [(part.text, part.is_standing) for part in parts_of("<rules>\nUse tabs.\n</rules>\nFix the test.")]
-    [('\nUse tabs.\n', True), ('\nFix the test.', False)]
+    >>> [(part.text, part.kind) for part in parts_of("<rules>\nUse tabs.\n</rules>\nFix the test.")]
+    [('\nUse tabs.\n', 'instructions'), ('\nFix the test.', 'talk')]
     """
     while (frame := _FRAME.match(text)) is not None:
-        yield TextPart(frame["inside"], is_standing=True, is_whole=True)
+        yield TextPart(frame["inside"], "instructions")
         text = text[frame.end() :]
     header = _HEADER.match(text)
     if header is not None and _is_instruction_header(header["keys"]):
-        yield TextPart(text[header.end() :], is_standing=True, is_whole=True)
+        yield TextPart(text[header.end() :], "instructions")
     elif text.strip():
-        is_standing = _TITLE.match(text) is not None
-        yield TextPart(text, is_standing, is_standing or _PERSONA.match(text) is not None)
+        yield TextPart(text, "instructions" if _TITLE.match(text) else "persona" if _PERSONA.match(text) else "talk")
 
 
 def without_header(text: str) -> str:

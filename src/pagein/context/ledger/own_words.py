@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
+from pagein.context.ledger.dictated import clauses_of
 from pagein.context.ledger.instructions import (
     LEAD_MAX_CHARS,
     Leads,
@@ -25,9 +26,6 @@ END_MAX_CHARS = 20_000
 
 SENTENCE_MAX_CHARS = 700
 """Characters of a sentence; a longer one is a paste without punctuation and is left out."""
-
-DICTATED_CHARS = 120
-"""Characters of a sentence from which it was dictated, if it has no punctuation."""
 
 LONG_TEXT_CHARS = 3_000
 """Characters of own text from which a user's message is taken for a paste between its first and its last paragraph."""
@@ -221,6 +219,12 @@ _CSV_WORDS = re.compile(r", (?:and|or|but|the|a|i|we|you|my)\b", re.IGNORECASE)
 _SECTION = re.compile(r"^(?=#{1,6} )|^[ \t]*</?[a-z][\w-]{1,40}>[ \t]*$|^-{3,}[ \t]*$", re.IGNORECASE | re.MULTILINE)
 """Where a section of a text for agents begins: a heading, a tag of its own, a rule."""
 _TITLE = re.compile(r"#{1,6} +([^\n]+)")
+_DEEPEST = 6
+_SOURCE_TITLE = re.compile(
+    r"(?:the |input |source )?(?:documents?|articles?|inputs?|texts?|e-?mails?|transcripts?|messages?|pages?|posts?|logs?|examples?|sources?|context)",
+    re.IGNORECASE,
+)
+"""A heading over somebody else's text, or over examples."""
 _LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?")
 _OPENER = re.compile(r"^\s*[\"\u201c\u00ab\u201e\u300c]")
 _QUOTES = (
@@ -243,14 +247,6 @@ _QUOTED_LINES = re.compile(
 """What somebody said, over several lines."""
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
-_PUNCTUATION = re.compile(r"[,;:!?]|\.\s|[\u2013\u2014()\u3000-\u303f\uff00-\uffef]")
-_CLAUSE_JOINTS = re.compile(
-    r" (?:(?:and|but|so|also|plus|then|oh|ok|please) )+(?=(?:never|always|don't|dont|do not|must|only|use|keep|send|make|put|write|call|add|run|ask|tell|answer|avoid|remember|stop|leave|book|check|no|not|i'm|im|it's|its"
-    r"|(?:i|we|you|he|she|they|it) \w|(?:the|my|our|your|his|her|their|all|every|each) (?:[\w'-]+ ){1,4}?(?:is|are|has|have|must|should|needs?|can|will|goes|starts?|costs?)\b))",
-    re.IGNORECASE,
-)
-"""The words between two clauses of dictated text."""
-_OPENS_CONDITION = re.compile(r"\b(?:if|when|whenever|unless|because|since|until|while)\b", re.IGNORECASE)
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|(?-i:pr)|tel|ext|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
@@ -305,10 +301,10 @@ class OwnSentence:
 def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[OwnSentence]:
     """Yield the speaker's own sentences in order; ``is_written_for_agent`` for a system prompt."""
     clipped = clip_middle(text)
-    whole = TextPart(without_header(clipped), is_standing=True, is_whole=True)
+    whole = TextPart(without_header(clipped), "instructions")
     for part in (whole,) if is_written_for_agent else parts_of(clipped):
         for title, own in _sections(part):
-            yield from _read_lines(own, Leads(title), is_standing=part.is_standing)
+            yield from _read_lines(own, Leads(title), is_standing=part.kind == "instructions")
 
 
 def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSentence]:
@@ -324,7 +320,7 @@ def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSen
             continue  # a quotation over several lines
         if _SUPPOSES.match(bare):
             continue
-        for sentence, follows in pairwise((*_clauses_of(bare), "")):
+        for sentence, follows in pairwise((*chain.from_iterable(map(clauses_of, split_sentences(bare))), "")):
             if _ASKS_WHETHER.match(follows):
                 continue
             lead = f"{above}: " if above else ""
@@ -386,16 +382,26 @@ def _mark_kind(mark: re.Match[str]) -> tuple[bool, str]:
 def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
     """Yield headings of a text, "" without one, with what is the speaker's own under each.
 
-    Where the text is written for an agent, what a line presents ends with its section.
+    Where the text is written for an agent, what a line presents ends with its section, and the sections in that.
     """
-    if not part.is_whole:
+    if part.kind != "instructions":
         own = strip_foreign_text(part.text)
-        yield "", _ends_of(own) if len(own) > LONG_TEXT_CHARS else own
+        yield "", _ends_of(own) if part.kind == "talk" and len(own) > LONG_TEXT_CHARS else own
         return
     plain = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", part.text.replace("\r\n", "\n")))
+    outer = _DEEPEST
     for section in _SECTION.split(plain):
         title = _TITLE.match(section)
-        yield (title[1], strip_foreign_text(section[title.end() :])) if title else ("", strip_foreign_text(section))
+        if title is not None and title[0].index(" ") > outer:
+            continue  # a section of the text that was presented
+        text = section[title.end() :] if title else section
+        is_source = title is not None and _SOURCE_TITLE.fullmatch(title[1].strip(" :*"))
+        own = "" if is_source else strip_foreign_text(text)
+        last = own.rpartition("\n")[2]
+        is_open = last.endswith((":", "\uff1a")) and not text.partition(last)[2].lstrip().startswith("\x01")
+        presents = is_source or is_open or _INTRODUCED.search(text)
+        outer = title[0].index(" ") if title and presents else _DEEPEST
+        yield (title[1] if title else ""), own
 
 
 def _before_texts(paragraphs: list[str]) -> Iterator[str]:
@@ -446,18 +452,6 @@ def split_sentences(line: str) -> Iterator[str]:
         yield from _clean(line[start : end.end()])
         start = end.end()
     yield from _clean(line[start:])
-
-
-def _clauses_of(line: str) -> Iterator[str]:
-    """Yield the sentences of a line, and the clauses of one that was dictated; a condition stays with what follows it."""
-    for sentence in split_sentences(line):
-        start = 0
-        if len(sentence) >= DICTATED_CHARS and not _PUNCTUATION.search(sentence):
-            for joint in _CLAUSE_JOINTS.finditer(sentence):
-                if not _OPENS_CONDITION.search(sentence, start, joint.start()):
-                    yield sentence[start : joint.start()]
-                    start = joint.end()
-        yield sentence[start:]
 
 
 def _ends_sentence(shape: str, end: int) -> bool:
