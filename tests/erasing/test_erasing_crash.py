@@ -12,6 +12,7 @@ import time
 import pytest
 
 from pagein import AgentMemory, PageinError, TaskStep
+from pagein.backends.sqlite import connection
 from pagein.backends.sqlite.log import SQLiteLog
 
 HOST = """
@@ -112,3 +113,12 @@ def test_what_is_recorded_after_an_erasure_outlives_a_kill_where_another_program
     with AgentMemory.open(run, budget=2_000) as memory:
         assert [step.content for step in memory.steps] == ["[erased]", "stays", "late"]
         assert memory.verify().ok
+
+
+def test_erasing_from_many_files_leaves_few_of_them_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "MAX_READERS", 2)
+    for number in range(5):
+        with AgentMemory.open(tmp_path / f"{number}.db", budget=2_000) as memory:
+            memory.record(TaskStep("xanthippe"), TaskStep("stays"))
+            assert memory.erase("s0").scrubbed
+    assert len(connection._readers) <= 2

@@ -295,8 +295,11 @@ def has_residue(database: sqlite3.Connection, path: str, words: Collection[str])
 
 
 _readers: dict[tuple[int, int], int] = {}
-"""Descriptors of database files by device and number. None is closed: with it POSIX drops the locks that the connections of
-this process have on the file, and the next program to close it would delete the WAL into which they write on."""
+"""Descriptors of database files by device and number. Only the oldest of many is closed: with it POSIX drops the locks that the
+connections of this process have on the file, and the next program to close it would delete the WAL into which they write on."""
+
+MAX_READERS = 128
+"""Such descriptors: a program that erases from thousands of files must not run out of them."""
 
 
 def _words_in_file(path: str, words: Collection[bytes]) -> Iterator[bytes]:
@@ -319,6 +322,8 @@ def _read_chunks(path: str) -> Iterator[bytes]:
         status, start = Path(path).stat(), 0
         key = (status.st_dev, status.st_ino)
         if key not in _readers:
+            while len(_readers) >= MAX_READERS:
+                os.close(_readers.pop(next(iter(_readers))))
             _readers[key] = os.open(path, os.O_RDONLY)
         while chunk := os.pread(_readers[key], _CHUNK_BYTES, start):
             start += len(chunk)
