@@ -15,6 +15,8 @@ _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_./~+-]{3,}")
 """The same pattern for ASCII texts, where it takes half the time."""
 _PROSE = re.compile(r"(?:^|(?<=[A-Za-z0-9_]))[\u0e00-\u0e7f\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af]+(?=[A-Za-z0-9_]|$)")
 """Prose of a script without spaces, around a name; in a name, such as ``data/\u62a5\u544a.csv``, it has other neighbours."""
+_TAG_END = re.compile(r"</[A-Za-z][\w:.-]*\s*>|/>")
+"""The end of an element of HTML or XML, which is no path."""
 _SPLIT = re.compile(r"[~+-]+")
 _PATH = re.compile(r"/\w|\w/")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -43,8 +45,12 @@ def identifiers(text: str) -> list[str]:
 
     >>> identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7.")
     ['src/app.py', 'Foo.bar_baz', 'userId', '12345']
+    >>> identifiers("<a Wiki/> <td>docs/a.md</td>")
+    ['docs/a.md']
     """
     names: list[str] = []
+    if "</" in text or "/>" in text:
+        text = _TAG_END.sub(" ", text)
     for token in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text):
         # Skip plain words early: no identifier is all lower case, all upper case, or capitalised.
         plain = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
