@@ -313,6 +313,7 @@ HOSTILE = {
     "lines": "- never do it\n" * 15_000,
     "names": "Ann Bob Cid " * 17_000,
     "fences": "```" * 60_000,
+    "comments": "Rules:\n" + "<!--" * 50_000,
     "commas": "a, " * 70_000,
     "nul": "never\x00\x01 deploy" * 10_000,
     "paths": "a/b.c-" * 30_000,

@@ -9,7 +9,8 @@ import pytest
 from pagein import AgentMemory
 from pagein.context.compaction.registry import POLICIES
 from pagein.errors import ConfigurationError
-from pagein.events.protocol import TEXT_ACTION
+from pagein.events.normal_form import without_thinking_text
+from pagein.events.protocol import TEXT_ACTION, ends_in_call
 from pagein.events.steps import ActionStep, TaskStep
 from pagein.formats import validate
 
@@ -145,6 +146,24 @@ def test_a_reply_of_blank_lines_is_looked_through_at_once():
     began = time.perf_counter()
     assert TEXT_ACTION.search("Hello." + "\n" * 20_000 + "there") is None
     assert time.perf_counter() - began < 5, "each blank line had looked through all that follow it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<think>" * 28_000 + "</a>", "a</think>" + "<think>" * 28_000, '<details type="reasoning">' * 16_000 + "</a>"],
+    ids=["open", "behind an end", "details"],
+)
+def test_reasoning_that_has_no_end_is_looked_for_once(text):
+    began = time.perf_counter()
+    assert without_thinking_text(text).endswith(text[-7:])
+    assert time.perf_counter() - began < 5, "each beginning had looked through all that follows it"
+
+
+@pytest.mark.parametrize("end", ["", "}"])
+def test_a_json_reply_with_many_calls_is_read_once(end):
+    began = time.perf_counter()
+    assert ends_in_call(ActionStep('{"actions":[' * 40_000 + end)) is bool(end)
+    assert time.perf_counter() - began < 5, "each call had looked through all that follow it"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

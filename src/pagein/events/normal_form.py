@@ -23,16 +23,19 @@ _RESPELLED_KEYS = frozenset(
 """Fields that a provider or its client fills in anew: they come and go between a response and the next request."""
 
 _THINKING = re.compile(
-    r"(?:<(?:think|thinking|thought|reasoning)>|\A(?=[^<]*</think)).*?</(?:think|thinking|thought|reasoning)>"
-    r"|<details type=\"reasoning\"[^>]*>.*?</details>",
+    r"(?:<(?:think|thinking|thought|reasoning)>|\A(?=[^<]*</think)).*?(?:(?P<end></(?:think|thinking|thought|reasoning)>)|\Z)"
+    r"|<details type=\"reasoning\"[^<>]{0,200}>.*?(?:(?P<close></details>)|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-"""A model's reasoning in the text of its answer. Some servers' templates open it themselves, so only its end is in the text."""
+"""A model's reasoning in the text of its answer. Some servers' templates open it themselves, so only its end is in the text.
+
+What has no end is matched to the end of the text, once: a model may write ``<think>`` over and over.
+"""
 
 
 def without_thinking_text(text: str) -> str:
     """Return a model's text without the reasoning in it, which clients take out of older answers; all of it where that is all."""
-    rest = _THINKING.sub("", text) if "</" in text else text
+    rest = _THINKING.sub(lambda match: "" if match.lastgroup else match[0], text) if "</" in text else text
     return rest if rest.strip() else text
 
 

@@ -312,11 +312,14 @@ TEXT_ACTION = re.compile(
 
 
 _CALLING_END = re.compile(
-    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z"
-    r"|\A\s*\{\s*\"(?:tool|action|command|function|name|tool_name)\"[\s\S]*\}\s*\Z"
-    r"|\A\s*\{[\s\S]*\"(?:actions?|commands?|(?:tool|function)_calls?)\"\s*:\s*[\[{][\s\S]*\}\s*\Z",
+    r"(?:</(?:tool_calls?|function_calls?|invoke|function|execute|bash|run|call|[^\W\d_]+_\w+)>|/>|^[ \t*_]*(?:Action(?: Input)?|Input)\s*\**\s*[:：][^\n]*|^(?!(?:NOTE|WARNING|IMPORTANT|TODO|FYI|TIP|HINT|INFO|TLDR|SUMMARY|QUESTION|ANSWER|UPDATE|EDIT|CAUTION|STATUS|RESULT|NEXT|REMINDER|DISCLAIMER|EXAMPLE):)(?-i:[A-Z]{3,12}): [^\n]+|^[a-z_]\w*\([^\n]*\))\s*\Z",
     re.MULTILINE | re.IGNORECASE,
 )
+_CALLING_OBJECT = re.compile(
+    r"\{\s*\"(?:tool|action|command|function|name|tool_name)\"|[\s\S]*?\"(?:actions?|commands?|(?:tool|function)_calls?)\"\s*:\s*[\[{]",
+    re.IGNORECASE,
+)
+"""The beginning of a reply that is a JSON object and calls, as far as its call."""
 
 
 def ends_in_call(item: object) -> bool:
@@ -326,8 +329,10 @@ def ends_in_call(item: object) -> bool:
     """
     if not isinstance(item, steps.ActionStep) or item.tool_calls or item.observations:
         return False
-    text = steps.as_text(item.content)
-    return _CALLING_END.search(text if text.lstrip().startswith("{") else text[-2_000:]) is not None
+    text = steps.as_text(item.content).strip()
+    if text.startswith("{") and text.endswith("}") and _CALLING_OBJECT.match(text):
+        return True
+    return _CALLING_END.search(text[-2_000:]) is not None
 
 
 FENCED = re.compile(r"^```[\w+-]*[ \t]*\r?\n(.*?)^```", re.MULTILINE | re.DOTALL)
