@@ -251,3 +251,20 @@ def test_a_new_wording_replaces_what_the_old_one_said_and_brings_nothing_back(tm
         rows.append({"role": "assistant", "content": "Nice."})
         assert play(4, "Rome") == play(5, "Rome") == ["I moved to Oslo"]
         assert len(memory.facts.audit()) == changes + 2, "said anew is said once"
+
+
+def test_blocks_without_text_are_erased_from_the_words_that_a_list_had(tmp_path):
+    work = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c0", "name": "build", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c0", "content": "ok"}]},
+        {"role": "assistant", "content": "Done."},
+    ]
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000, format="anthropic") as memory:
+        for words in ("keel0", "keel1", "keel2"):
+            rows = [{"role": "user", "content": [{"type": "own_block", "data": words}]}, *work]
+            assert memory.record_messages(rows).branch == ("branch-1" if words == "keel1" else None)
+        assert "keel2" in str(memory.to_messages())
+        memory.erase("s0")
+        assert "keel2" not in str(memory.to_messages())
+    assert b"keel2" not in path.read_bytes()

@@ -97,7 +97,7 @@ def _redact_replacement(by: entries.Replacement) -> entries.Replacement:
 
 def redact_stub(stub: entries.Stub) -> entries.Stub:
     """Remove the text of a stub; arguments stay JSON."""
-    if not stub.text:
+    if not stub.content:
         return stub
     return replace(stub, text="{}" if stub.slot == "arguments" else ERASED, parts=())
 
