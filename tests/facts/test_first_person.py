@@ -114,6 +114,7 @@ STANDING = (
     ("I live in Rome.", "My sister moved to Turin."), ("I'm married.", "I'm vegan now."), ("I drive a van.", "I ride a bike now."), ("I work at Acme.", "I left the party, and I like tea now."), ("I live in Rome.", "We moved to Postgres, and now I like it cold."),
     ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I'm a nurse.", "I'm a mother of two now."), ("I have a dog.", "I no longer have a cat."),
     ("My budget is 500 euros.", "My budget for flights is 300 euros now."), ("I live in Paris.", "Forget it, I like tea."), ("I work at Acme.", "My sister works at Globex now."),
+    ("I live in Rome.", "I'm in Paris now for a week."), ("I work at Acme.", "I joined a gym."), ("I work at Acme.", "I have joined the chess club."),
 )  # fmt: skip
 
 

@@ -60,6 +60,11 @@ _HOLDS_MANY = frozenset({"there", "it", "this", "that", "he", "she", "they", "we
 _WHO = (
     r"^(?:(?:i|(?:the )?user)\b(?:['\u2019]m|['\u2019]ve)?)?\s*(?:am |is |have |has |now |just |recently |currently )*"
 )
+_ALONE = (
+    r"(?=[.,;!]|\s*$| (?:now|again|already|still|too|any|these|nowadays|right|today|yesterday|last|this|on|since|for|to|as|and|or|but|because|so"
+    r"|before|after|when|except|who|which)\b| with (?:two|three|four|no)\b| (?:with|in|at) (?:\d|(?-i:[A-Z])))"
+)
+"""Behind a word that says by itself what somebody is, not what something of theirs is: "a vegan", and no vegan chef."""
 _NAMED = re.compile(
     r"^(?:my (?:first |full )?name(?: is|['\u2019]s)|(?:please |just )*calls? me|i go by) (?P<value>[^.,;!?]{2,40}?)[.!]?$",
     re.IGNORECASE,
@@ -67,7 +72,8 @@ _NAMED = re.compile(
 
 
 def _forms(*forms: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(form.replace("{who}", _WHO), re.IGNORECASE) for form in forms)
+    filled = (form.replace("{who}", _WHO).replace("{alone}", _ALONE) for form in forms)
+    return tuple(re.compile(form, re.IGNORECASE) for form in filled)
 
 
 _SLOTS = tuple(
@@ -75,14 +81,14 @@ _SLOTS = tuple(
     for stays, comes, ends, words in (
         (
             (r"{who}(?:we )?(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})",
-             r"^(?:my|our) (?:new )?(?:home|place|flat|apartment|house) is (?:now )?(?:in|at)\s+(?P<value>[^.;!?]{2,80})",
-             r"{who}(?:now )?in\s+(?P<value>(?-i:[A-Z])[^.;!?]{1,60}?) (?:now|these days|nowadays)\b"),
+             r"^(?:my|our) (?:new )?(?:home|place|flat|apartment|house) is (?:now )?(?:in|at)\s+(?P<value>(?-i:[A-Z\d])[^.;!?]{1,80})",
+             r"{who}(?:now )?in\s+(?P<value>(?-i:[A-Z])[^.;!?]{1,60}?) (?:now|these days|nowadays)\b(?! (?:for|on|until|till|with|to|visiting)\b)"),
             (r"{who}(?:(?:moved|relocated)|we (?:just |recently )?relocated)\s+(?:from\s+[^.,;!?]{2,40}?\s+)?(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})",),
             (), "lives living resides based moved relocated home",
         ),
         (
             (r"{who}(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})",),
-            (r"{who}(?:joined|started (?:work |working )?at|(?:started|got|have|landed|accepted) a (?:new )?(?:job|position|role) (?:at|with))\s+(?P<value>[^.;!?]{2,80})",),
+            (r"{who}(?:joined(?= (?:the )?(?-i:[A-Z\d]))|started (?:work |working )?at|(?:started|got|have|landed|accepted) a (?:new )?(?:job|position|role) (?:at|with))\s+(?P<value>[^.;!?]{2,80})",),
             (r"{who}(?:quit|left|resigned from|lost|laid off from|fired from)\s+(?:my job (?:at|with|for)\s+)?(?P<value>[^.;!?]{2,80})",),
             "works working employed joined job",
         ),
@@ -91,12 +97,12 @@ _SLOTS = tuple(
             (), (), "call go by",
         ),
         (
-            (r"{who}(?:been |got |getting |happily )*(?P<value>single|married|engaged(?! with\b| in (?-i:[a-z]))|divorced|widowed|separated)\b",),
+            (r"{who}(?:been |got |getting |happily )*(?P<value>single|married|engaged|divorced|widowed|separated){alone}",),
             (), (), "single married engaged divorced widowed separated",
         ),
         (
-            (r"{who}(?:been |turned |went |gone )*an? ?(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore)\b",
-             r"{who}(?:been |turned |went |gone )*(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore)\b"),
+            (r"{who}(?:been |turned |went |gone )*an? ?(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore){alone}",
+             r"{who}(?:been |turned |went |gone )*(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore){alone}"),
             (), (), "vegetarian vegan pescatarian",
         ),
         ((r"\bich (?:wohne|lebe)\b.*? in (?P<value>.+)",), (r"\bich bin\b.*? nach (?P<value>.+?) (?:um)?gezogen",), (), "wohne lebe gezogen umgezogen"),
