@@ -122,3 +122,16 @@ def test_erasing_from_many_files_leaves_few_of_them_open(tmp_path, monkeypatch):
             memory.record(TaskStep("xanthippe"), TaskStep("stays"))
             assert memory.erase("s0").scrubbed
     assert len(connection._readers) <= 2
+
+
+def test_a_file_that_is_searched_stays_open_while_others_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "MAX_READERS", 1)
+    monkeypatch.setattr(connection, "_CHUNK_BYTES", 100)
+    files = [tmp_path / f"{number}.db" for number in range(3)]
+    for file in files:
+        file.write_bytes(b"xanthippe" + b" " * 300 + b"hipparchia")
+    names = [b"xanthippe", b"hipparchia"]
+    search = connection._words_in_file(str(files[0]), names)
+    assert next(search) == names[0]
+    assert [list(connection._words_in_file(str(file), names)) for file in files] == [names] * 3
+    assert list(search) == names[1:]

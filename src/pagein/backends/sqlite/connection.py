@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Collection, Iterator
 from itertools import chain
@@ -294,9 +295,11 @@ def has_residue(database: sqlite3.Connection, path: str, words: Collection[str])
     return bool(there)
 
 
-_readers: dict[tuple[int, int], int] = {}
-"""Descriptors of database files by device and number. Only the oldest of many is closed: with it POSIX drops the locks that the
+_readers: dict[int, tuple[int, int]] = {}
+"""Descriptors of database files that nobody reads now, each with the device and number of its file. Only the oldest of many is closed: with it POSIX drops the locks that the
 connections of this process have on the file, and the next program to close it would delete the WAL into which they write on."""
+
+_readers_guard = threading.Lock()
 
 MAX_READERS = 128
 """Such descriptors: a program that erases from thousands of files must not run out of them."""
@@ -321,10 +324,19 @@ def _read_chunks(path: str) -> Iterator[bytes]:
             return
         status, start = Path(path).stat(), 0
         key = (status.st_dev, status.st_ino)
-        if key not in _readers:
-            while len(_readers) >= MAX_READERS:
-                os.close(_readers.pop(next(iter(_readers))))
-            _readers[key] = os.open(path, os.O_RDONLY)
-        while chunk := os.pread(_readers[key], _CHUNK_BYTES, start):
-            start += len(chunk)
-            yield chunk
+        with _readers_guard:
+            reader = next((reader for reader, file in _readers.items() if file == key), None)
+            if reader is not None:
+                del _readers[reader]  # no other thread closes what is read
+        reader = os.open(path, os.O_RDONLY) if reader is None else reader
+        try:
+            while chunk := os.pread(reader, _CHUNK_BYTES, start):
+                start += len(chunk)
+                yield chunk
+        finally:
+            with _readers_guard:
+                _readers[reader] = key
+                while len(_readers) > MAX_READERS:
+                    oldest = next(iter(_readers))
+                    del _readers[oldest]
+                    os.close(oldest)
