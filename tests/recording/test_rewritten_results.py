@@ -2,10 +2,13 @@
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 
 from pagein import AgentMemory
+from pagein.backends import SQLiteLog
+from pagein.events.entries import Compaction
 from pagein.events.steps import as_text
 
 TASK = {"role": "user", "content": "Build all parts."}
@@ -174,3 +177,14 @@ def test_an_answer_that_the_host_began_goes_on_behind_that(tmp_path, begun, apar
         assert branches_of(memory) == ["main"]
         said = "".join(as_text(step.content) for step in memory.steps)
         assert said.count(begun.strip()) == 6
+
+
+def test_the_entry_of_a_result_in_other_words_covers_its_step_alone(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000) as memory:
+        rows = [TASK, calls(0), result(0, RUNNING), calls(1), result(1, "ok")]
+        memory.record_messages(rows)
+        memory.record_messages([*rows[:2], result(0, built(0)), *rows[3:]])
+    with closing(SQLiteLog(path)) as log:
+        (rewritten,) = (entry.body for entry in log.read() if isinstance(entry.body, Compaction))
+    assert (rewritten.first, rewritten.last) == (1, 2)

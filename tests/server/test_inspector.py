@@ -373,6 +373,22 @@ def test_the_demo_ends_in_an_inspector_of_its_run(demo_inspector):
         assert client.get(f"{path}/export").text.startswith("<!doctype html>")
 
 
+def test_a_result_in_other_words_takes_no_step_out_of_view(tmp_path):
+    def step(number, words):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "build", "arguments": f"[{number % 3}]"}}
+        asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+        return [asked, {"role": "tool", "tool_call_id": f"c{number}", "content": words}]
+
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="run", budget=4_000) as memory:
+        rows = [{"role": "user", "content": "Build it."}, *step(0, "It runs."), *step(1, "ok"), *step(2, "ok")]
+        memory.record_messages(rows)
+        rows[2]["content"] = "It was built."
+        memory.record_messages([*rows, *step(3, "ok"), *step(4, "ok")])
+    with closing(InspectorData(str(path))) as data:
+        assert data.list_asked_again("run")["asked"] == []
+
+
 def test_the_pages_are_small():
     names = ("index.html", "style.css", "app.js", "api.js", "ui.js", "charts.js", "views.js", "icon.svg")
     files = [*names, "vendor/preact.js", "vendor/hooks.js", "vendor/htm.js"]

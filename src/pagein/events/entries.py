@@ -5,7 +5,7 @@ An entry's position in its session's log is its identity. Entries are only appen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.events.steps import Content, Observation, Part, Step
@@ -124,12 +124,22 @@ class Compaction:
     @property
     def first(self) -> int:
         """The first position covered."""
-        return min(replacement.first for replacement in self.replacements)
+        return min(replacement.first for replacement in self.at_steps)
 
     @property
     def last(self) -> int:
         """One past the last position covered."""
-        return max(replacement.last for replacement in self.replacements)
+        return max(replacement.last for replacement in self.at_steps)
+
+    @property
+    def at_steps(self) -> tuple[Replacement, ...]:
+        """The replacements, each at the steps whose place it takes."""
+        return tuple(map(at_step, self.replacements)) if self.policy == REWRITTEN else self.replacements
+
+
+def at_step(by: Replacement) -> Replacement:
+    """The replacement at the one step that it changes; that of a result is from its action to the result."""
+    return replace(by, last=by.first + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,10 +158,10 @@ class Telemetry:
 
 
 def _compaction_values(body: Compaction) -> dict[str, Any]:
-    ranges = [range_handle(by.first, by.last) for by in body.replacements]
+    ranges = [range_handle(by.first, by.last) for by in body.at_steps]
     return {
         "policy": body.policy, "reason": body.reason, "before": body.tokens_before, "tokens": body.tokens_after, "ranges": ranges,
-        "steps": sum(by.last - by.first for by in body.replacements),
+        "steps": sum(by.last - by.first for by in body.at_steps),
     }  # fmt: skip
 
 

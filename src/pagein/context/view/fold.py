@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagein.context.ledger.heard import HeardResult, HeardText
@@ -373,7 +373,7 @@ class Fold:
         self.show_observations()
         self.compactions.append(position)
         why = f"{body.policy}: {body.reason}"
-        for replacement in map(at_step, body.replacements) if body.policy == entries.REWRITTEN else body.replacements:
+        for replacement in body.at_steps:
             if body.policy in entries.BY_LIST and find_shown(self.body.run, replacement.first) is None:
                 continue  # it left the view before the list took it back
             self.body.replace(replacement, self.counter, why)
@@ -439,11 +439,6 @@ class Fold:
 
 def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
     return isinstance(entry.item, steps.ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
-
-
-def at_step(by: entries.Replacement) -> entries.Replacement:
-    """The replacement at the one step that it changes; that of a result is from its action to the result."""
-    return replace(by, last=by.first + 1)
 
 
 def undone_positions(bodies: Iterable[object]) -> frozenset[int]:

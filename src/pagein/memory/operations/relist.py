@@ -11,8 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pagein.context.view.body import find_shown, preview
-from pagein.context.view.fold import at_step
-from pagein.events.entries import BY_LIST, IN_TEXT, RELISTED, REWRITTEN, Compaction, Observed, Replacement, Slot, Stub
+from pagein.events.entries import (
+    BY_LIST,
+    IN_TEXT,
+    RELISTED,
+    REWRITTEN,
+    Compaction,
+    Observed,
+    Replacement,
+    Slot,
+    Stub,
+    at_step,
+)
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import (
     MODEL_PREFIX,

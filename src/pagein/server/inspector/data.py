@@ -371,7 +371,7 @@ def _event(at: float, what: str, why: str = "", request: int = 0) -> Json:
 def _later_events(entry: Entry, first: int, last: int) -> Iterator[Json]:
     """The events of a later entry for the steps ``[first, last)``."""
     match entry.body:
-        case Compaction(replacements=replacements, policy=policy, reason=reason):
+        case Compaction(at_steps=replacements, policy=policy, reason=reason):
             for by in replacements:
                 if by.first < last and first < by.last:
                     tiers = dict.fromkeys(stub.tier for stub in by.stubs)

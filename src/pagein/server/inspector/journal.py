@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from pagein._common.json_values import parse_json
-from pagein.events.entries import Compaction, Erased, Observed
+from pagein.events.entries import REWRITTEN, Compaction, Erased, Observed
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.steps import ActionStep, ToolCall
 from pagein.log.base import Entry, StoredLog
@@ -90,8 +90,8 @@ class Journal:
 
     def _read_entry(self, entry: Entry) -> None:
         match entry.body:
-            case Compaction(replacements=replacements):
-                for by in replacements:
+            case Compaction(replacements=replacements, policy=policy):
+                for by in replacements if policy != REWRITTEN else ():
                     self._out.update(range(by.first, by.last))
                 self.events.append(entry)
             case Erased():
