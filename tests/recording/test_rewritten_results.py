@@ -188,3 +188,17 @@ def test_the_entry_of_a_result_in_other_words_covers_its_step_alone(tmp_path):
     with closing(SQLiteLog(path)) as log:
         (rewritten,) = (entry.body for entry in log.read() if isinstance(entry.body, Compaction))
     assert (rewritten.first, rewritten.last) == (1, 2)
+
+
+def test_a_picture_that_a_list_has_in_the_place_of_another_is_shown(tmp_path):
+    def pictured(name):
+        source = {"type": "url", "url": f"https://example.org/{name}.png"}
+        shown = [{"type": "tool_result", "tool_use_id": "c0", "content": [{"type": "image", "source": source}]}]
+        call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c0", "name": "look", "input": {}}]}
+        return [TASK, call, {"role": "user", "content": shown}, {"role": "assistant", "content": "I see."}]
+
+    with AgentMemory.open(tmp_path / "run.db", budget=20_000, format="anthropic") as memory:
+        for name in ("before", "meanwhile", "now"):
+            memory.record_messages(pictured(name))
+            assert re.findall(r"example.org/(\w+).png", str(memory.to_messages())) == [name]
+        assert branches_of(memory) == ["main"]

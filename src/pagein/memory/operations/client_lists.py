@@ -209,10 +209,11 @@ class _Reader:
         mark, item = self.marks[number], self.items[number]
         if any(other == mark for _, other in (*self.run.transcript.shortened, *self.shortened)):
             return True
-        text = as_text(item.content)
+        text, parts = as_text(item.content), as_parts(item.content)
+        has_words = not parts or any(isinstance(part, Text) for part in parts)  # a picture's name in brackets is none
         if is_last:
-            return is_placeholder(text, is_last=True)
-        if is_placeholder(text) or (self.marks.count(mark) > 1 and mark not in self.chain.marks()):
+            return has_words and is_placeholder(text, is_last=True)
+        if (has_words and is_placeholder(text)) or (self.marks.count(mark) > 1 and mark not in self.chain.marks()):
             return True
         recorded = (yield from self._items_at(place, place + 1))[0]
         size = _size(recorded.content)
@@ -220,7 +221,8 @@ class _Reader:
         is_part = size > _MAX_PLACEHOLDER or len(text) // 2 < count_same(text, as_text(recorded.content)) < len(text)
         if is_part and _size(item.content) <= SHORTENED_SHARE * size:
             return True
-        return is_respelled(as_text(recorded.content), text) and not (yield from self._is_shown(place))
+        is_close = not has_words or is_respelled(as_text(recorded.content), text)
+        return is_close and not (yield from self._is_shown(place))
 
     def _is_shown(self, place: int) -> Flow[bool]:
         """True for a result that the view has as it was recorded."""
