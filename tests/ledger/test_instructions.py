@@ -101,6 +101,17 @@ def test_what_a_list_forbids_is_a_prohibition():
     assert marked.is_prohibition
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u274c The build failed on main with 3 errors.", "\U0001f6ab no results found for query.", "\u274c test_parse failed",
+        "\u274c Error: cannot find module 'x'", "\u274c 2 checks were not successful",
+    ],
+)  # fmt: skip
+def test_what_a_mark_says_to_have_failed_is_no_rule(text):
+    assert [item for item in find_statements(text, "user") if item.kind == "rule"] == []
+
+
 def test_lines_of_one_text_do_not_replace_each_other():
     ledger = RunLedger()
     ledger.learn(
