@@ -328,6 +328,25 @@ def test_hostile_text_is_read_in_bounded_work(text, speaker):
     assert len(find_statements(text, speaker)) <= MAX_STATEMENTS
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Show all questions that have no answer.", "Include all messages from Bob in the summary.", "I want you to fix each answer in quiz.json.",
+        "Write all the replies to the mails that came today.", "For each message in the queue, call the API once.",
+    ],
+)  # fmt: skip
+def test_messages_of_somebody_or_in_something_are_not_the_answers_of_the_agent(text):
+    assert not [item for item in find_statements(text, "user") if item.kind == "rule" and item.likelihood == 1]
+
+
+@pytest.mark.parametrize(
+    "text", ["End each reply with a question.", "Please respond to all messages in the style of Yoda.", "Answer all questions in German."]
+)  # fmt: skip
+def test_how_answers_are_to_be_is_a_sure_rule(text):
+    (item,) = find_statements(text, "user")
+    assert (item.kind, item.likelihood) == ("rule", 1)
+
+
 def test_three_languages_in_one_text():
     text = "Never deploy on Fridays. Bitte niemals die Kunden direkt anrufen. Nunca borres la base de datos."
     assert [item.kind for item in find_statements(text, "user")] == ["rule"] * 3

@@ -88,7 +88,9 @@ DEMAND = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
-_ANSWERS = r"(?:(?:throughout|during|for|in) (?:the (?:entirety|rest|remainder|duration|whole) of )?(?:this|our|the)(?: entire| whole)? (?:conversation|chat|session|discussion|dialogue)|(?:each|every|all)(?: one)?(?: single)?(?: of)?(?: your| the| my)? (?:answers?|responses?|repl(?:y|ies)|messages?|questions?)|your (?:answers|responses|replies))"
+_OF_A_THING = r" (?:(?:from|that|which|who|we|they|he|she)\b|(?:in|to|on|of) (?:(?:this|that|these|those|my|our|their|his|her)\b|the (?!form|style|voice|manner|tone|same|language|way|first|third)|[\w/-]+\.\w))"
+"""Behind "all messages": those of somebody, or in something, are not the answers of the agent."""
+_ANSWERS = rf"(?:(?:throughout|during|for|in) (?:the (?:entirety|rest|remainder|duration|whole) of )?(?:this|our|the)(?: entire| whole)? (?:conversation|chat|session|discussion|dialogue)|(?:each|every|all)(?: one)?(?: single)?(?: of)?(?: your| the| my)? (?:answers?|responses?|repl(?:y|ies)|messages?|questions?)(?!{_OF_A_THING})|your (?:answers|responses|replies))"
 OF_ANSWERS = re.compile(
     rf"(?=.*\b{_ANSWERS}\b)(?:.*\b(?:please|pls|(?:I|we)(?:'d| would) (?:like|love|prefer)(?: it if)? you|(?:I|we) (?:want|need|expect) you|you (?:must|should|have to|need to))\b|(?:.* )?all of your (?:answers|responses|replies) (?:will|must|should|are to)\b"
     r"|(?:.*[,;:] |.*\band )?(?:always |only )?(?:use|include|mention|begin|start|end|finish|close|open|add|avoid|keep|respond|reply|answer|speak|write|adopt|act|stay|remain|refer|address|call|say|sign|limit|put|pretend|maintain|refrain|stick|explain|describe|give|provide|present|list|show|tell)\b)",
