@@ -228,7 +228,7 @@ class MemoryMachine(ErasingMachine):
         if not self.transcript or self._list_change not in (None, change):
             head = self.oracle.head
             self.clear_view()
-            if self.oracle.head == head and self.oracle.tasks():
+            if self.oracle.head == head and self.oracle.steps:
                 return  # the view stays as it is, so the list cannot begin anew
             self.transcript = []
             self._record_by_wire(machine_inputs.make_reading(self.oracle.head, result))
