@@ -202,3 +202,14 @@ def test_a_picture_that_a_list_has_in_the_place_of_another_is_shown(tmp_path):
             memory.record_messages(pictured(name))
             assert re.findall(r"example.org/(\w+).png", str(memory.to_messages())) == [name]
         assert branches_of(memory) == ["main"]
+
+
+def test_results_that_came_alike_are_no_mark_of_cleared_ones():
+    rows = [TASK, calls(0, 2), result(0, RUNNING), result(0, RUNNING, 1), {"role": "assistant", "content": "I wait."}]
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record_messages(rows)
+        rows[2:4] = [result(0, "done"), result(0, "done", 1)]
+        memory.record_messages([*rows, {"role": "user", "content": "And now?"}])
+        assert [observation.content for observation in memory.steps[1].observations] == ["done", "done"]
+        assert RUNNING not in str(memory.to_messages())
+        assert branches_of(memory) == ["main"]

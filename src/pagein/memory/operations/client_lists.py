@@ -213,7 +213,10 @@ class _Reader:
         has_words = not parts or any(isinstance(part, Text) for part in parts)  # a picture's name in brackets is none
         if is_last:
             return has_words and is_placeholder(text, is_last=True)
-        if (has_words and is_placeholder(text)) or (self.marks.count(mark) > 1 and mark not in self.chain.marks()):
+        known = self.chain.marks()
+        # One new text for several results says that they were cleared, unless one text stood for them before, until they came.
+        is_of_many = self.marks.count(mark) > 1 and mark not in known and known.count(self.chain.mark(place)) == 1
+        if (has_words and is_placeholder(text)) or is_of_many:
             return True
         recorded = (yield from self._items_at(place, place + 1))[0]
         size = _size(recorded.content)
