@@ -1,7 +1,7 @@
 """Whose request it is: retries, edits, forks, compactions, titles, restarts, and clients that share a name or a beginning."""
 
 import asyncio
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
@@ -292,13 +292,14 @@ def test_a_first_request_that_failed_is_the_same_run_when_it_is_asked_again(stac
 
 
 def test_two_first_requests_at_once_are_two_runs(stack):
-    waiting = threading.Barrier(2, timeout=30)
-
-    def both(question):
-        waiting.wait()
+    def answer_late(question):
+        # The provider answers one request at a time: the first answer waits until the proxy has the other request.
+        end = time.monotonic() + 30
+        while len(sessions(made)) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
         return Answer("Hello.")
 
-    made = stack(both)
+    made = stack(answer_late)
     ask = {"model": "claude-opus-4-8", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello there."}]}
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: made.http().post("/v1/messages", json=ask), range(2)))
