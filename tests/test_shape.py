@@ -209,6 +209,10 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         pagein.Nonsense  # noqa: B018 - the look is the test
 
 
+def test_every_constant_is_read():
+    assert shape.unread_constants() == set()
+
+
 # Figures that may only fall; ``python -m tests._support.shape`` prints them.
 
 

@@ -125,6 +125,21 @@ def lines() -> int:
     return sum(len(path.read_text("utf-8").splitlines()) for path in modules())
 
 
+def unread_constants() -> set[str]:
+    """The constants of modules that no code of the package reads: an edit may leave one, and its docs, behind."""
+    constants, read = set[str](), set[str]()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        targets = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+        constants |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read.add(node.id)
+            elif isinstance(node, ast.Attribute | ast.alias):
+                read.add(node.attr if isinstance(node, ast.Attribute) else node.name)
+    return {name for name in constants - read if not name.startswith("__")}
+
+
 def top_entries() -> list[str]:
     """The top-level folders and modules of the package, without ``__init__`` and ``__main__``."""
     ignored = ("__init__.py", "__main__.py", "py.typed", "__pycache__")

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.base import Plan
 from pagein.context.compaction.clips import clip_text
-from pagein.events.entries import Compaction
+from pagein.context.compaction.episodes import shortens_unread
+from pagein.events.entries import Compaction, Replacement, Stub
 from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, TaskStep, ToolCall, as_text
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens.encodings import Encoding
@@ -54,6 +56,21 @@ def test_in_a_small_budget_what_failed_and_what_holds_leave_unread_results_whole
             shown = [as_text(message.content or "") for message in memory.view().messages()]
             assert any(f"{failed}\n{'passed ' * (budget // 10)}" in text for text in shown), turn
             assert any("Never touch settings.py." in text for text in shown)
+
+
+def test_a_plan_that_clips_the_newest_result_shortens_what_is_unread_also_where_it_came_as_a_message():
+    rows = [
+        {"role": "user", "content": "Mend the parser."},
+        {"role": "assistant", "content": "I look.\nAction: read[1]"},
+        {"role": "user", "content": "Observation: a long page"},
+    ]
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record_messages(rows)
+        view = memory.view()
+        for position, is_unread in ((1, False), (2, True)):
+            stub = Stub("content", 0, "short", "clip")
+            plan = Plan((Replacement(position, position + 1, (stub,)),), "clip", "a test")
+            assert shortens_unread(view, plan) == is_unread
 
 
 def test_what_is_clipped_again_has_one_gap():

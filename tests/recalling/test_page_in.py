@@ -330,6 +330,17 @@ def test_a_turn_of_which_nothing_fits_is_not_shown():
     assert [turn.source.position for turn in chosen] == [5]
 
 
+def test_of_two_turns_the_better_one_is_shown_where_the_other_is_only_shorter():
+    long, short = (
+        Hit("s3", "The crane stands at the old quay. " * 12, 1.0, "", "run", 3, 0.0, "user"),
+        Hit("s5", "A crane, I think, is what I saw.", 0.7, "", "run", 5, 0.0, "user"),
+    )
+    room = 3 * ANY_ESTIMATE.text(long.text)  # a turn has two fifths of it at most
+    (best, *_) = choose_turns((short, long), {}, room, ANY_ESTIMATE, "crane")
+    alone = choose_turns((short, long), {}, ANY_ESTIMATE.text(best.text) + 1, ANY_ESTIMATE, "crane")
+    assert best.source.position == 3, alone
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [2_500, 4_000, 8_000])
 def test_what_nothing_asked_for_leaves_room_for_what_is_named(budget):

@@ -45,6 +45,16 @@ def ask(memory, question):
     return "\n".join(message["content"] for message in request if message["content"] != question)
 
 
+def test_a_question_has_what_is_free_beyond_half_of_the_budget():
+    budget, shares = 4_000, []
+    for exchanges in range(100, 110):  # some have more free than others, as a compaction was longer ago
+        with play(chat(exchanges), budget=budget) as memory:
+            ask(memory, "Which animals did I see with my cousin near the harbour last month?")
+            shares.append(memory.report().by_tier()["recalled"] / budget)
+            assert memory.view().tokens <= budget
+    assert 0.5 < max(shares) <= 0.65
+
+
 def test_pages_that_the_user_hands_over_bring_back_little_and_a_question_brings_back_its_page():
     before, shared, sent = [], 0, 0
     with AgentMemory.open(":memory:", budget=8_000) as memory:

@@ -74,7 +74,7 @@ about, as a file, a page, or what another agent found: the longer it is, the les
 TALK_FREE_FACTOR = 1.3
 """What a page-in may have of that room where the view has more free: compactions plan with the room itself. Chats of short
 turns, REALTALK's: .645 of the evidence before, .658 with this, ``TURN_HITS`` and ``TURN_DENSITY_EXPONENT``; .781 and .799 in the
-other five chats, which nothing was chosen on. LoCoMo and LongMemEval stay as they are."""
+other five chats, on which nothing was chosen. LoCoMo and LongMemEval stay as they are."""
 
 TURN_HITS = 128
 """Search results considered where the user speaks."""
@@ -279,7 +279,7 @@ def available_tokens(view: View, limit_share: float, shown_tokens: int, *, is_fa
     tokens = _max_tokens(view, limit_share)
     if not is_fault and not is_user_turn(view):
         tokens = int(tokens * UNASKED_MAX_SHARE)
-    tokens = max(tokens, talk_room(view, limit_share)) - shown_tokens
+    tokens = max(tokens, int(TALK_FREE_FACTOR * talk_room(view, limit_share))) - shown_tokens
     return min(tokens, view.limit - view.tokens)
 
 
@@ -342,7 +342,7 @@ def choose_turns(
         block = turn_block(hit.handle, hit.role, hit.at, text)
         cost = counter.text(block) + 1
         source = source_of_hit(hit, block, whole, kind="turn")
-        turns[hit.handle] = _RatedTurn(worth(hit.score, cost), hit.position, block, cost, source)
+        turns[hit.handle] = _RatedTurn(worth(hit.score, cost, TURN_DENSITY_EXPONENT), hit.position, block, cost, source)
     chosen = []
     for turn in sorted(turns.values(), reverse=True, key=lambda turn: turn[:3]):
         if turn.tokens <= tokens:

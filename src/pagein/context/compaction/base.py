@@ -103,12 +103,6 @@ def put_stubs(entries: Iterable[ViewEntry], stubs_of: Callable[[ViewEntry], Iter
             yield Replacement(entry.first, entry.last, stubs)
 
 
-def shortens_unread(view: View, plan: Plan) -> bool:
-    """True if the plan shortens results of the newest action, which the model has not read yet."""
-    newest = max((entry.first for entry in actions(view)), default=-1)
-    return any(by.first == newest and any(stub.slot == "observation" for stub in by.stubs) for by in plan.replacements)
-
-
 def is_stubbed(entry: ViewEntry, index: int) -> bool:
     """True if a stub stands for the observation of this call already."""
     return any(stub.slot == "observation" and stub.index == index for stub in entry.stubs)

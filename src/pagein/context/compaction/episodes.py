@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import groupby, pairwise, takewhile
 
-from pagein.context.compaction.base import actions, newest_user_position
+from pagein.context.compaction.base import Plan, actions, newest_user_position
 from pagein.context.compaction.clips import content_tokens
 from pagein.context.salience.extract import Extract, select_lines
 from pagein.context.talk import is_speech, is_talk
@@ -136,6 +136,13 @@ def newest_entries(view: View) -> tuple[ViewEntry, ...]:
     acted = actions(view)[-1:]
     late = (entry for entry in view.run if acted and entry.first > acted[0].first and isinstance(entry.item, Observed))
     return (*acted, *late)
+
+
+def shortens_unread(view: View, plan: Plan) -> bool:
+    """True if the plan shortens results of the newest action, which the model has not read yet."""
+    newest = {entry.first: isinstance(entry.item, Observed) for entry in newest_entries(view)}
+    stubs = ((by.first, stub) for by in plan.replacements if by.first in newest for stub in by.stubs)
+    return any(newest[first] or stub.slot == "observation" for first, stub in stubs)
 
 
 def unread_tokens(view: View) -> int:

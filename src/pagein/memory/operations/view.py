@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pagein.context.compaction.apply import plan_once, plan_to_fit
-from pagein.context.compaction.base import Plan, Policy, shortens_unread
+from pagein.context.compaction.base import Plan, Policy
+from pagein.context.compaction.episodes import shortens_unread
 from pagein.context.ledger.block import own_tokens, reserve_tokens, with_ledger
 from pagein.context.page_in import is_user_turn, question_room
 from pagein.context.view.body import preview
