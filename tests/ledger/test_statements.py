@@ -264,6 +264,12 @@ def test_what_an_application_writes_around_the_words_leaves_them_the_users(text)
     assert [item.text for item in find_statements(text, "user")] == ["Never touch settings.py."]
 
 
+@pytest.mark.parametrize("mark", ["", "[12:05] ", "<time>12:05</time>\n", "[Ana] "])
+def test_instructions_behind_such_a_mark_are_read_whole(mark):
+    text = f"{mark}<rules>\nUse tabs.\nValidate rows where they enter.\n</rules>\nFix the test."
+    assert [item.text for item in find_statements(text, "user")] == ["Use tabs.", "Validate rows where they enter."]
+
+
 def test_a_long_paste_is_read_at_its_ends_only():
     paste = "\n\n".join(
         f"Clause {number}. The tenant must never keep more than {number} goats." for number in range(200)

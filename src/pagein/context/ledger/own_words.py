@@ -270,15 +270,16 @@ _ASKS_WHETHER = re.compile(
 """A question whether what was just said is so: the speaker does not say it of their own."""
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|FATAL|CRIT(?:ICAL)?)\b"
 _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[ \t]*[ap]\.?m\b\.?)?"
+_IS_OWN_TAG = rf"(?=/?(?:{_OWN_TAGS}|[\w -]{{0,20}}(?:instructions|rules|guidelines)|system[_-]reminder)\b)"
 _HOST_MARK = re.compile(
-    rf"\s*(?:\[(?!\[)(?!{_LEVEL})[^\[\]{{}}\"\n]{{1,80}}\](?![(\[:])|<(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>|<[^<>\n/!?=]{{1,60}}>(?![\s\S]{{0,2000}}</)"
+    rf"\s*(?:\[(?!\[)(?!{_LEVEL})[^\[\]{{}}\"\n]{{1,80}}\](?![(\[:])|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>|<(?!{_IS_OWN_TAG})[^<>\n/!?=]{{1,60}}>(?![\s\S]{{0,2000}}</)"
     rf"|\([^()\n]{{0,40}}\b{_CLOCK}[^()\n]{{0,40}}\)|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d\S{{0,16}}(?!\s+(?:is|was|or|and|to|until)\b))"
-    rf"(?![ \t]*(?:\w+ )?{_LEVEL})(?:[ \t]*[-:\u2013\u2014])?(?![ \t]*(?:[^\W\d_][\w .'-]{{0,40}}:[ \t]|<))\s*",
+    rf"(?![ \t]*(?:\w+ )?{_LEVEL})(?:[ \t]*[-:\u2013\u2014])?(?![ \t]*(?:[^\W\d_][\w .'-]{{0,40}}:[ \t]|<(?!{_IS_OWN_TAG})))\s*",
     re.IGNORECASE,
 )
 """What an application writes before a message: when or from whom it came. With a time and a name it is a line of a chat."""
 _HOST_END = re.compile(
-    rf"\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z",
+    rf"\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z",
     re.IGNORECASE,
 )
 _MASK = "\x00"
@@ -300,7 +301,7 @@ class OwnSentence:
 
 def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[OwnSentence]:
     """Yield the speaker's own sentences in order; ``is_written_for_agent`` for a system prompt."""
-    clipped = clip_middle(text)
+    clipped = _strip_host_marks(clip_middle(text))
     whole = TextPart(without_header(clipped), "instructions")
     for part in (whole,) if is_written_for_agent else parts_of(clipped):
         for title, own in _sections(part):
@@ -346,7 +347,7 @@ def strip_foreign_text(text: str) -> str:
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
-    text = _QUOTED_LINES.sub("", _strip_host_marks(_OWN_TAG.sub("", text)))
+    text = _QUOTED_LINES.sub("", _OWN_TAG.sub("", text))
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
     for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _DIALOGUE, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
