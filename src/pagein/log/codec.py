@@ -14,9 +14,11 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -50,197 +52,106 @@ class Record:
     value: entries.Body
 
 
-class _Text(Struct, tag="text", omit_defaults=True, forbid_unknown_fields=True):
-    text: str
-    extra: steps.Opaque | None = None
-
-
-class _Image(Struct, tag="image", omit_defaults=True, forbid_unknown_fields=True):
-    data: bytes = b""
-    media_type: str = ""
-    url: str = ""
-    detail: str = ""
-    extra: steps.Opaque | None = None
-
-
-class _Opaque(Struct, tag="opaque", omit_defaults=True, forbid_unknown_fields=True):
-    provider: str
-    kind: str
-    body: str
-    text: str = ""
-
-
-_Content = str | tuple[_Text | _Image | _Opaque, ...]
-
-
-class _Said(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    content: _Content
-    extra: steps.Opaque | None = None
-
-
-class _Observation(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    call_id: str
-    content: _Content = ""
-    status: steps.Status = "ok"
-    index: int | None = None
-    extra: steps.Opaque | None = None
-
-
-class _Action(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    content: _Content | None = None
-    tool_calls: tuple[steps.ToolCall, ...] = ()
-    observations: tuple[_Observation | None, ...] = ()
-    model: str = ""
-    usage: steps.Usage | None = None
-    extra: steps.Opaque | None = None
-
-
-class _Observed(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    action: int
-    index: int
-    observation: _Observation
-    late: bool = False
-
-
-class _Stub(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    slot: entries.Slot
-    index: int
-    text: str
-    tier: entries.Tier
-    parts: tuple[_Text | _Image | _Opaque, ...] = ()
-
-
-class _Replacement(Struct, forbid_unknown_fields=True):
-    first: int
-    last: int
-    stubs: tuple[_Stub, ...] = ()
-    summary: str | None = None
-    author: str = "extractive"
-    record: str = ""
-
-
-class _Compaction(Struct, forbid_unknown_fields=True):
-    replacements: tuple[_Replacement, ...]
-    policy: str
-    reason: str
-    tokens_before: int
-    tokens_after: int
-    fidelity: tuple[entries.RetentionScore, ...] = ()
-
-
 class _Packed(Struct, forbid_unknown_fields=True):
     packed: tuple[str, ...]
     body: msgspec.Raw
 
 
-def _content_out(content: steps.Content) -> _Content:
-    if isinstance(content, str):
+class _Shape:
+    """The stored shape of a class: a Struct with its fields. ``own`` are those whose values have shapes, too.
+
+    For each it has the type, and the functions to the stored value and back.
+    """
+
+    def __init__(
+        self,
+        of: type[Any],
+        own: Mapping[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:
+        types, names = get_type_hints(of), [field.name for field in fields(of)]
+        rows: list[Any] = [
+            (field.name, own[field.name][0] if field.name in own else types[field.name])
+            + (() if field.default is MISSING else (field.default,))
+            for field in fields(of)
+        ]
+        self.of = of
+        self.struct = msgspec.defstruct(f"_{of.__name__}", rows, forbid_unknown_fields=True, **options)
+        self._values_of = attrgetter(*names)
+        self._outs = [(names.index(name), out) for name, (_, out, _) in own.items()]
+        self._backs = [(names.index(name), back) for name, (_, _, back) in own.items()]
+
+    def out(self, value: Any) -> Any:
+        """The value as it is stored."""
+        return self._convert(value, self.struct, self._outs)
+
+    def back(self, stored: Any) -> Any:
+        """The value that was stored so."""
+        return self._convert(stored, self.of, self._backs)
+
+    def _convert(self, value: Any, to: type[Any], changes: Sequence[tuple[int, Callable[[Any], Any]]]) -> Any:
+        if not changes:
+            return to(*self._values_of(value))
+        values = [*self._values_of(value)]
+        for index, change in changes:
+            values[index] = change(values[index])
+        return to(*values)
+
+
+_TEXT, _IMAGE, _OPAQUE = (
+    _Shape(part, tag=part.__name__.lower(), omit_defaults=True) for part in (steps.Text, steps.Image, steps.Opaque)
+)
+_PARTS = {kind: shape for shape in (_TEXT, _IMAGE, _OPAQUE) for kind in (shape.of, shape.struct)}
+_PART: Any = _TEXT.struct | _IMAGE.struct | _OPAQUE.struct
+_CONTENT: Any = str | tuple[_PART, ...]
+
+
+def _part_out(part: object) -> Any:
+    if type(part) not in _PARTS:
+        raise TypeError(f"a {type(part).__name__} is no part of a content")
+    return _PARTS[type(part)].out(part)
+
+
+def _part_back(part: Any) -> Any:
+    return _PARTS[type(part)].back(part)
+
+
+def _content_out(content: Any) -> Any:
+    if content is None or isinstance(content, str):
         return content
     if not isinstance(content, tuple):
         raise TypeError(f"content is a {type(content).__name__}, not a str or a tuple of parts")
     return tuple(map(_part_out, content))
 
 
-def _part_out(part: object) -> _Text | _Image | _Opaque:
-    match part:
-        case steps.Text():
-            return _Text(part.text, part.extra)
-        case steps.Image():
-            return _Image(part.data, part.media_type, part.url, part.detail, part.extra)
-        case steps.Opaque():
-            return _Opaque(part.provider, part.kind, part.body, part.text)
-        case _:
-            raise TypeError(f"a {type(part).__name__} is no part of a content")
+def _content_back(content: Any) -> Any:
+    return content if content is None or isinstance(content, str) else tuple(map(_part_back, content))
 
 
-def _content_in(content: _Content) -> steps.Content:
-    return content if isinstance(content, str) else tuple(map(_part_in, content))
-
-
-def _part_in(part: _Text | _Image | _Opaque) -> steps.Text | steps.Image | steps.Opaque:
-    match part:
-        case _Text():
-            return steps.Text(part.text, part.extra)
-        case _Image():
-            return steps.Image(part.data, part.media_type, part.url, part.detail, part.extra)
-        case _Opaque():
-            return steps.Opaque(part.provider, part.kind, part.body, part.text)
-
-
-def _observation_out(observation: steps.Observation) -> _Observation:
-    return _Observation(
-        observation.call_id, _content_out(observation.content), observation.status, observation.index, observation.extra
+def _all_of(out: Callable[[Any], Any], back: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """The functions of a tuple of values, of which some may be None."""
+    return (
+        lambda values: tuple(None if value is None else out(value) for value in values),
+        lambda values: tuple(None if value is None else back(value) for value in values),
     )
 
 
-def _observation_in(observation: _Observation) -> steps.Observation:
-    return steps.Observation(
-        observation.call_id, _content_in(observation.content), observation.status, observation.index, observation.extra
-    )
-
-
-def _said_out(step: steps.SystemPromptStep | steps.TaskStep | steps.PlanningStep | steps.FinalAnswerStep) -> _Said:
-    return _Said(_content_out(step.content), step.extra)
-
-
-def _action_out(step: steps.ActionStep) -> _Action:
-    return _Action(
-        None if step.content is None else _content_out(step.content),
-        step.tool_calls,
-        tuple(None if observation is None else _observation_out(observation) for observation in step.observations),
-        step.model,
-        step.usage,
-        step.extra,
-    )
-
-
-def _action_in(step: _Action) -> steps.ActionStep:
-    return steps.ActionStep(
-        None if step.content is None else _content_in(step.content),
-        step.tool_calls,
-        tuple(None if observation is None else _observation_in(observation) for observation in step.observations),
-        step.model,
-        step.usage,
-        step.extra,
-    )
-
-
-def _observed_out(body: entries.Observed) -> _Observed:
-    return _Observed(body.action, body.index, _observation_out(body.observation), body.late)
-
-
-def _observed_in(body: _Observed) -> entries.Observed:
-    return entries.Observed(body.action, body.index, _observation_in(body.observation), body.late)
-
-
-def _compaction_out(body: entries.Compaction) -> _Compaction:
-    return _Compaction(
-        tuple(map(_replacement_out, body.replacements)),
-        body.policy,
-        body.reason,
-        body.tokens_before,
-        body.tokens_after,
-        body.fidelity,
-    )
-
-
-def _replacement_out(by: entries.Replacement) -> _Replacement:
-    stubs = (_Stub(stub.slot, stub.index, stub.text, stub.tier, tuple(map(_part_out, stub.parts))) for stub in by.stubs)
-    return _Replacement(by.first, by.last, tuple(stubs), by.summary, by.author, by.record)
-
-
-def _compaction_in(body: _Compaction) -> entries.Compaction:
-    replacements = tuple(map(_replacement_in, body.replacements))
-    return entries.Compaction(
-        replacements, body.policy, body.reason, body.tokens_before, body.tokens_after, body.fidelity
-    )
-
-
-def _replacement_in(by: _Replacement) -> entries.Replacement:
-    stubs = (
-        entries.Stub(stub.slot, stub.index, stub.text, stub.tier, tuple(map(_part_in, stub.parts))) for stub in by.stubs
-    )
-    return entries.Replacement(by.first, by.last, tuple(stubs), by.summary, by.author, by.record)
+_SAID = {"content": (_CONTENT, _content_out, _content_back)}
+_OBSERVATION = _Shape(steps.Observation, _SAID, omit_defaults=True)
+_RESULTS = (tuple[_OBSERVATION.struct | None, ...], *_all_of(_OBSERVATION.out, _OBSERVATION.back))  # type: ignore[name-defined]
+_ACTION = _Shape(
+    steps.ActionStep,
+    {"content": (_CONTENT | None, _content_out, _content_back), "observations": _RESULTS},
+    omit_defaults=True,
+)
+_OBSERVED = _Shape(
+    entries.Observed, {"observation": (_OBSERVATION.struct, _OBSERVATION.out, _OBSERVATION.back)}, omit_defaults=True
+)
+_STUB = _Shape(entries.Stub, {"parts": (tuple[_PART, ...], *_all_of(_part_out, _part_back))}, omit_defaults=True)
+_STUBS = (tuple[_STUB.struct, ...], *_all_of(_STUB.out, _STUB.back))  # type: ignore[name-defined]
+_REPLACEMENT = _Shape(entries.Replacement, {"stubs": _STUBS})
+_REPLACEMENTS = (tuple[_REPLACEMENT.struct, ...], *_all_of(_REPLACEMENT.out, _REPLACEMENT.back))  # type: ignore[name-defined]
+_COMPACTION = _Shape(entries.Compaction, {"replacements": _REPLACEMENTS})
 
 
 def _read_unchanged(body: Any) -> Any:
@@ -260,30 +171,28 @@ class Kind:
     decoder: msgspec.json.Decoder[Any]
 
 
+def _shaped(name: str, version: int, shape: _Shape) -> Kind:
+    decoder = msgspec.json.Decoder(shape.struct)
+    return Kind(name, version, shape.of, shape.struct, shape.out, shape.back, decoder)
+
+
 def _content_kind(name: str, version: int, step: type[Any]) -> Kind:
-    decoder = msgspec.json.Decoder(_Said)
-    return Kind(
-        name, version, step, _Said, _said_out, lambda stored: step(_content_in(stored.content), stored.extra), decoder
-    )
+    return _shaped(name, version, _Shape(step, _SAID, omit_defaults=True))
 
 
 def _plain(name: str, version: int, body: type[Any]) -> Kind:
     return Kind(name, version, body, body, _read_unchanged, _read_unchanged, msgspec.json.Decoder(body))
 
 
-_COMPACTION = Kind(
-    "compaction", 4, entries.Compaction, _Compaction, _compaction_out, _compaction_in, msgspec.json.Decoder(_Compaction)
-)
-
 KINDS: tuple[Kind, ...] = (
     _content_kind("system", 1, steps.SystemPromptStep),
     _content_kind("task", 1, steps.TaskStep),
     _content_kind("planning", 1, steps.PlanningStep),
-    Kind("action", 1, steps.ActionStep, _Action, _action_out, _action_in, msgspec.json.Decoder(_Action)),
+    _shaped("action", 1, _ACTION),
     _content_kind("final_answer", 1, steps.FinalAnswerStep),
     _plain("summary", 1, steps.SummaryStep),
-    Kind("observed", 1, entries.Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
-    _COMPACTION,
+    _shaped("observed", 1, _OBSERVED),
+    _shaped("compaction", 4, _COMPACTION),
     _plain("pin", 2, entries.Pin),
     _plain("unpin", 1, entries.Unpin),
     _plain("mark", 1, entries.Mark),
@@ -388,7 +297,7 @@ def _holds_image(body: Any) -> bool:
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
     """The stored bytes, and the blobs they name."""
-    is_compaction = type(shaped) is _Compaction
+    is_compaction = type(shaped) is _COMPACTION.struct
     if not holds_image:
         try:
             encoded = _ENCODE(shaped)
