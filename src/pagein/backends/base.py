@@ -30,9 +30,11 @@ class Store(LogStore, Protocol):
         """Open the index over the tenant's sessions; ``session`` is the one that calls without a session mean.
 
         The index holds the entries in clear. So it is kept in memory, for this process alone, where the store is
-        encrypted, may not be written to, or is in memory itself.
+        encrypted, may not be written to, or is in memory itself; here, in any store.
         """
-        ...
+        from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
+
+        return SqliteSearchIndex(session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools)
 
     def verify(self, sessions: Iterable[str]) -> Iterator[tuple[str, Verification]]:
         """Verify the logs of these sessions, one after the other; what they have in common is checked once."""
@@ -55,14 +57,21 @@ def store_of(log: Log) -> Store:
     return cast("Store", stored_log(log).store)
 
 
-def memory_index(session: str, tenant: str, embedder: Embedder | None, own_tools: Collection[str]) -> SearchIndex:
-    """Open a search index in memory."""
-    from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
+class WithoutSnapshots:
+    """The snapshots of a log that keeps none."""
 
-    return SqliteSearchIndex(session=session, tenant=tenant, embedder=embedder, own_tools=own_tools)
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
+        """A slot in which nothing may be kept."""
+        return SnapshotSlot(None, is_open=False)
+
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
+        """Keep nothing."""
+
+    def drop_snapshots(self) -> None:
+        """Do nothing: there are none."""
 
 
-class BareLog(StoredLog):
+class BareLog(WithoutSnapshots, StoredLog):
     """A StoredLog over a log that has only the five methods of ``Log``: it keeps no snapshot and cannot erase."""
 
     session, tenant, readonly = "default", "", False
@@ -110,16 +119,6 @@ class BareLog(StoredLog):
         """Raise ConfigurationError."""
         self.rows()
 
-    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
-        """A slot in which nothing may be kept."""
-        return SnapshotSlot(None, is_open=False)
-
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
-        """Keep nothing."""
-
-    def drop_snapshots(self) -> None:
-        """Do nothing: there are none."""
-
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Raise ConfigurationError."""
         raise ConfigurationError(f"a {self.kind} cannot erase: it is no pagein.log.base.StoredLog")
@@ -150,12 +149,6 @@ class SingleLogStore(Store):
         """See ``LogStore``. Raises ConfigurationError for another session than the log's."""
         return self.log(session).head()
 
-    def search_index(
-        self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
-    ) -> SearchIndex:
-        """An index in memory."""
-        return memory_index(session, self.tenant, embedder, own_tools)
-
     def request_table(self, run: str) -> InMemoryRequests:
         """The requests of the log, in memory, whatever its run is called."""
         del run
@@ -164,11 +157,6 @@ class SingleLogStore(Store):
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Raise ConfigurationError."""
         self._log.erase(cuts, at=at)
-
-    def scrub(self, erased: Collection[str] = ()) -> bool:
-        """Do nothing: nothing is erased here."""
-        del erased
-        return True
 
     def close(self) -> None:
         """Do nothing: the log is its owner's."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from pagein.backends.base import Store, memory_index
-from pagein.errors import Conflict, LogClosed, LogUnreadable
+from pagein.backends.base import Store, WithoutSnapshots
+from pagein.backends.database_store import RowLogBase
+from pagein.errors import Conflict, LogClosed
 from pagein.events.entries import Body
 from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
@@ -16,11 +16,6 @@ from pagein.log.codec import Record, blob_names, encode
 from pagein.log.erasure import TRACE_KIND, Cut, Removal, apply_cut, removal_note
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.requests import InMemoryRequests
-from pagein.log.snapshots import Snapshot, SnapshotSlot
-
-if TYPE_CHECKING:
-    from pagein.search.base import Embedder
-    from pagein.search.index import SearchIndex
 
 
 @dataclass(slots=True)
@@ -49,7 +44,7 @@ class _SessionEntries:
         return rows, {name: data for name, data in blobs.items() if name in names}
 
 
-class InMemoryLog:
+class InMemoryLog(WithoutSnapshots, RowLogBase):
     """A StoredLog in this process's memory, with the semantics of the durable ones.
 
     Entries are kept encoded, as on disk, so that no reader and no writer can change the record. Threads may
@@ -61,7 +56,6 @@ class InMemoryLog:
     def __init__(self, *, session: str = "default", tenant: str = "") -> None:
         self.session = hash_chain.check_name("session", session)
         self._closed = False
-        self._tip: Tip | None = None
         self.attach(InMemoryStore(tenant=tenant))
 
     def attach(self, store: InMemoryStore) -> None:
@@ -85,13 +79,6 @@ class InMemoryLog:
         with self._lock:
             return self._write(records, after, at)
 
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
-
-        Raises LogClosed after close().
-        """
-        return (hash_chain.decode_row(row, self.blob) for row in self.rows(start, stop))
-
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The same entries as they are stored."""
         self._check_open()
@@ -106,17 +93,6 @@ class InMemoryLog:
                 raise Conflict(0, len(self._rows))
             self._blobs.update(blobs)
             self._rows += hash_chain.rechain_rows(rows, hash_chain.origin(self.tenant, self.session))
-
-    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
-        """A slot in which nothing may be kept: entries in memory are read at once."""
-        del before
-        return SnapshotSlot(None, is_open=False)
-
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
-        """Keep nothing."""
-
-    def drop_snapshots(self) -> None:
-        """Do nothing: there are none."""
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``StoredLog``; any session of the store may be named."""
@@ -149,13 +125,9 @@ class InMemoryLog:
         self._tip = Tip(len(self._rows), self._rows[-1].digest if self._rows else previous)
         return hash_chain.make_entries(rows, records)
 
-    def blob(self, name: str) -> bytes:
-        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
+    def _find_blob(self, name: str) -> bytes | None:
         self._check_open()
-        data = self._blobs.get(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
+        return self._blobs.get(name)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -191,12 +163,6 @@ class InMemoryStore(Store):
     def head(self, session: str) -> int:
         return len(self.entries(session).rows)
 
-    def search_index(
-        self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
-    ) -> SearchIndex:
-        """An index in memory."""
-        return memory_index(session, self.tenant, embedder, own_tools)
-
     def request_table(self, run: str) -> InMemoryRequests:
         return self._requests.setdefault(run, InMemoryRequests())
 
@@ -215,11 +181,6 @@ class InMemoryStore(Store):
             for cut in cuts:
                 if isinstance(cut, Removal):
                     self._requests.pop(cut.session, None)
-
-    def scrub(self, erased: Collection[str] = ()) -> bool:
-        """Do nothing: what was erased is in no file."""
-        del erased
-        return True
 
     def close(self) -> None:
         """Do nothing: entries last as long as the store."""

@@ -188,9 +188,10 @@ class LogStore(Protocol):
     def scrub(self, erased: Collection[str] = ()) -> bool:
         """Overwrite in the files what was erased, where that is the store's task, and search them for these words of it.
 
-        False where another connection blocked it, or a word is still there.
+        False where another connection blocked it, or a word is still there. By default it does nothing.
         """
-        ...
+        del erased
+        return True
 
     def close(self) -> None:
         """Release what the store itself holds; a second call does nothing. Open logs stay open."""

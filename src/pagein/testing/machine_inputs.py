@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
-from pagein.backends.base import memory_index, stored_log
+from pagein.backends.base import BareLog, Store, stored_log
 from pagein.errors import LogUnwritable
 from pagein.events import steps
 from pagein.events.entries import Body
-from pagein.log.base import Entry, Log, LogStore, Verification
+from pagein.log.base import Entry, Log, LogStore
 from pagein.log.erasure import Cut, Removal
 from pagein.log.raw_rows import Row
 from pagein.log.snapshots import Snapshot, SnapshotSlot
@@ -101,28 +101,21 @@ class LogDisk:
             raise LogUnwritable("the disk is full")
 
 
-class UnreliableLog:
+class UnreliableLog(BareLog):
     """A log on a disk that may be full. It keeps snapshots even where the log does not."""
-
-    readonly = False
 
     def __init__(self, log: Log, disk: LogDisk | None = None) -> None:
         self.log, self.disk = stored_log(log), disk or LogDisk()
+        super().__init__(self.log)
         self.session, self.tenant = self.log.session, self.log.tenant
-        self.store = cast("LogStore", UnreliableStore(self.log.store, self.disk))
 
-    def head(self) -> int:
-        return self.log.head()
+    @property
+    def store(self) -> Any:
+        return UnreliableStore(self.log.store, self.disk)
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         self.disk.check_space()
         return self.log.append(bodies, after=after, at=at)
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        return self.log.read(start, stop)
-
-    def verify(self) -> Verification:
-        return self.log.verify()
 
     def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         if before is None:
@@ -153,9 +146,6 @@ class UnreliableLog:
     def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         self.log.import_rows(rows, blobs)
 
-    def close(self) -> None:
-        self.log.close()
-
 
 class UnreliableStore:
     """A store whose logs are on a disk that may be full; the search index is in memory, all else is the store's."""
@@ -173,7 +163,7 @@ class UnreliableStore:
         return UnreliableLog(self._store.log(session), self._disk)
 
     def search_index(self, session: str = "default", **options: Any) -> SearchIndex:
-        return memory_index(session, self.tenant, options.get("embedder"), options.get("own_tools", ()))
+        return Store.search_index(cast("Store", self), session, **options)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         self._disk.check_space()

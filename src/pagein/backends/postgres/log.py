@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack
 
-from pagein.backends.base import Store, memory_index
+from pagein.backends.base import Store
 from pagein.backends.database_store import DatabaseStore, RowLogBase, StoreOptions
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.events.entries import Body
@@ -334,7 +334,10 @@ def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row
 
 
 class PostgresStore(DatabaseStore[PostgresLog], Store):
-    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. What it opens shares a connection, or a pool."""
+    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. What it opens shares a connection, or a pool.
+
+    ``scrub`` does nothing: the server's VACUUM and its backups deal with deleted rows.
+    """
 
     is_durable = True
 
@@ -364,7 +367,7 @@ class PostgresStore(DatabaseStore[PostgresLog], Store):
     ) -> SearchIndex:
         """The index in tables beside the log's; in memory where the store is readonly or encrypted."""
         if self.readonly or self.encrypted:
-            return memory_index(session, self.tenant, embedder, own_tools)
+            return super().search_index(session, embedder=embedder, own_tools=own_tools)
         from pagein.backends.postgres.search import PostgresSearchIndex  # noqa: PLC0415 - loads where a search is made
 
         return PostgresSearchIndex(
@@ -377,8 +380,3 @@ class PostgresStore(DatabaseStore[PostgresLog], Store):
 
     def _call_any(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
         return self._any_log()._call(work, writing=writing)  # noqa: SLF001 - its own log
-
-    def scrub(self, erased: Collection[str] = ()) -> bool:
-        """Do nothing: the server's VACUUM and its backups deal with deleted rows."""
-        del erased
-        return True
