@@ -84,7 +84,7 @@ def test_a_memory_has_one_agent_and_an_agent_one_memory():
     from pagein.integrations.smolagents.hooks import attach_memory
 
     with pytest.raises(ConfigurationError, match="another agent's"):
-        attach_memory(second, memory, ())
+        attach_memory(second, memory, memory._history, ())
     assert "expand" not in second.tools
     assert type(second.memory) is theirs.AgentMemory
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pagein._common.json_values import parse_json
 from pagein.errors import FormatError
 from pagein.events import steps
 from pagein.events.messages import Message
@@ -157,7 +158,8 @@ def to_rows(messages: Sequence[Message]) -> list[Row]:
     for message in messages:
         fields = rendering.own_fields(message.extra, NAME) or {}
         if message.role == "assistant":
-            rows.append({**fields, "parts": list(_response_parts(message)), "kind": "response"})
+            parts = list(_response_parts(message)) or [{"content": rendering.NO_CONTENT, "part_kind": "text"}]
+            rows.append({**fields, "parts": parts, "kind": "response"})
             continue
         if not rows or rows[-1]["kind"] != "request":
             rows.append({"parts": [], "kind": "request"})
@@ -207,20 +209,10 @@ def _user_part(part: steps.Part) -> Any:
 
 def _response_parts(message: Message) -> Iterator[Row]:
     """The parts of a response, each call at its place between them."""
-    parts, start, count = steps.as_parts(message.content), 0, 0
-    for call in (*message.tool_calls, None):
-        stop = len(parts) if call is None or call.at is None else min(max(call.at, start), len(parts))
-        for part in parts[start:stop]:
-            row = _response_part(part)
-            if row is not None:
-                count += 1
-                yield row
-        start = stop
+    for parts, call in rendering.parts_and_calls(message):
+        yield from filter(None, map(_response_part, parts))
         if call is not None:
-            count += 1
             yield _call_row(call)
-    if not count:
-        yield {"content": rendering.NO_CONTENT, "part_kind": "text"}
 
 
 def _response_part(part: steps.Part) -> Row | None:
@@ -241,9 +233,6 @@ def _call_row(call: steps.ToolCall) -> Row:
     is_object = fields.pop(_OBJECT, None)
     args: Any = call.arguments
     if is_object is not None:
-        try:
-            value = json.loads(args)
-        except ValueError:
-            value = args
+        value = parse_json(args, args)
         args = value if isinstance(value, dict) and (value or is_object) else None if not value else args
     return {**fields, "tool_name": call.name, "args": args, "tool_call_id": call.id, "part_kind": "tool-call"}

@@ -18,6 +18,7 @@ from smolagents.models import ChatMessage, MessageRole
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._tools import ToolDefinition
+from pagein.integrations.smolagents.history import StepHistory
 
 HOOKED_METHODS = (
     "write_memory_to_messages",
@@ -37,7 +38,7 @@ def check_agent(agent: Any) -> None:
         raise ConfigurationError("this agent has a memory of pagein already: agent.memory.detach() first")
 
 
-def attach_memory(agent: Any, memory: Any, tools: Sequence[ToolDefinition]) -> None:
+def attach_memory(agent: Any, memory: Any, history: StepHistory, tools: Sequence[ToolDefinition]) -> None:
     """Make the agent use the memory, and offer its model these tools; the agent's own tool of a name stays.
 
     Raises ConfigurationError for a memory that another agent has.
@@ -50,7 +51,7 @@ def attach_memory(agent: Any, memory: Any, tools: Sequence[ToolDefinition]) -> N
         agent.tools.setdefault(definition["name"], MemoryTool(memory, definition))
     memory.agent = agent
     agent.memory = memory
-    hooks = AgentHooks(agent, memory)
+    hooks = AgentHooks(agent, memory, history)
     agent.write_memory_to_messages = memory.write_memory_to_messages
     agent.provide_final_answer = hooks.wrap_final_answer(agent.provide_final_answer)
     agent._generate_planning_step = hooks.wrap_planning(agent._generate_planning_step)  # noqa: SLF001 - no public place
@@ -104,9 +105,8 @@ class MemoryTool(Tool):  # type: ignore[misc] # smolagents has no types
 class AgentHooks:
     """Wraps the methods of one agent so that its memory records what they do."""
 
-    def __init__(self, agent: Any, memory: Any) -> None:
-        self._agent = agent
-        self._memory = memory
+    def __init__(self, agent: Any, memory: Any, history: StepHistory) -> None:
+        self._agent, self._memory, self._history = agent, memory, history
         self._lock = threading.Lock()
         self._running: tuple[Any, list[tuple[str, Any]]] | None = None
 
@@ -118,7 +118,7 @@ class AgentHooks:
         def step_stream(memory_step: Any) -> Generator[Any, None, None]:
             for output in stream(memory_step):
                 if isinstance(output, smol.ToolCall):
-                    self._memory.begin_action(memory_step, (output,))
+                    self._history.begin_action(memory_step, (output,))
                 yield output
 
         return step_stream
@@ -130,14 +130,14 @@ class AgentHooks:
             _make_ids_unique(chat_message.tool_calls, len(self._memory.steps))
             calls = [smol.ToolCall(c.function.name, c.function.arguments, c.id) for c in chat_message.tool_calls]
             if calls:
-                self._memory.begin_action(memory_step, calls)
+                self._history.begin_action(memory_step, calls)
             # A managed agent's calls run within one of these: each level has its own.
             before, self._running = self._running, (memory_step, [(c.name, c.arguments) for c in calls])
             try:
                 yield from process(chat_message, memory_step)
             finally:
                 self._running = before
-                self._memory.end_calls(memory_step)
+                self._history.end_calls(memory_step)
                 if memory_step.tool_calls is None:
                     memory_step.tool_calls = calls
 
@@ -152,10 +152,10 @@ class AgentHooks:
                 result = execute(tool_name, arguments)
             except Exception as error:
                 if running is not None:
-                    self._memory.record_answer(running, index, None, error)
+                    self._history.record_answer(running, index, None, error)
                 raise
             if running is not None:
-                self._memory.record_answer(running, index, _observation_text(result), None)
+                self._history.record_answer(running, index, _observation_text(result), None)
             return result
 
         return execute_tool_call

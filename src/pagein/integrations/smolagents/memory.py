@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -51,55 +52,32 @@ class LiveSteps(list[Any]):
         """Become an ordinary list: later changes are not recorded."""
         self._record = lambda _: None
 
-    def append(self, step: Any) -> None:
-        """Record a step, and add it."""
-        self._change(lambda steps: steps.append(step))
-
-    def extend(self, steps: Iterable[Any]) -> None:
-        """Record steps, and add them."""
-        self._change(lambda old: old.extend(steps))
-
-    def insert(self, index: SupportsIndex, step: Any) -> None:
-        """Record a step, and what follows it again, in this order."""
-        self._change(lambda steps: steps.insert(index, step))
-
-    def pop(self, index: SupportsIndex = -1) -> Any:
-        """Remove a step from the history, and return it; it stays in the record."""
-        return self._change(lambda steps: steps.pop(index))
-
-    def remove(self, step: Any) -> None:
-        """Remove a step from the history; it stays in the record."""
-        self._change(lambda steps: steps.remove(step))
-
-    def clear(self) -> None:
-        """Remove every step from the history; they stay in the record."""
-        self._change(list.clear)
-
-    def reverse(self) -> None:
-        """Record the steps in this order."""
-        self._change(list.reverse)
-
-    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
-        """Record the steps in this order."""
-        self._change(lambda steps: steps.sort(key=key, reverse=reverse))
-
-    def __setitem__(self, index: Any, steps: Any) -> None:
-        self._change(lambda old: old.__setitem__(index, steps))
-
-    def __delitem__(self, index: SupportsIndex | slice) -> None:
-        self._change(lambda steps: steps.__delitem__(index))
-
     def __iadd__(self, steps: Iterable[Any]) -> Self:  # type: ignore[misc] # list.__add__ gives a list
         self.extend(steps)
         return self
 
     def __imul__(self, times: SupportsIndex) -> Self:
-        self._change(lambda steps: steps.__imul__(times))
+        self[:] = list(self) * int(times)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy is a list: two that record would record everything twice.
         return (list, (list(self),))
+
+
+def _recorded(name: str) -> Callable[..., Any]:
+    """The method of a list that changes it, as ``LiveSteps`` has it."""
+    method = getattr(list, name)
+
+    @functools.wraps(method)
+    def change(self: LiveSteps, *args: Any, **options: Any) -> Any:
+        return self._change(lambda steps: method(steps, *args, **options))
+
+    return change
+
+
+for _name in ("append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "__setitem__", "__delitem__"):
+    setattr(LiveSteps, _name, _recorded(_name))
 
 
 class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no types
@@ -157,7 +135,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
             options.setdefault("model", agent.model.model_id)
         memory = cls("", url, session=session, tenant=tenant, **options)
         steps = list(agent.memory.steps)
-        attach_memory(agent, memory, definitions)
+        attach_memory(agent, memory, memory._history, definitions)
         memory.system_prompt = smol.SystemPromptStep(agent.system_prompt)
         memory.steps.extend(memory._history.new_steps(steps))
         if managed:
@@ -260,20 +238,6 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
     def reserve(self, tokens: int) -> None:
         """Keep this much of the budget free for what the agent puts around the next requests; 0 ends it."""
         self._reserved = max(0, tokens)
-
-    # Called by the hooks
-
-    def begin_action(self, step: smol.ActionStep, calls: Sequence[Any]) -> None:
-        """Record an action before its calls run."""
-        self._history.begin_action(step, calls)
-
-    def record_answer(self, step: smol.ActionStep, index: int, text: str | None, error: BaseException | None) -> None:
-        """Record the result of a call when it ends, in any order."""
-        self._history.record_answer(step, index, text, error)
-
-    def end_calls(self, step: smol.ActionStep) -> None:
-        """Note that the calls of a step have ended, before callbacks change it."""
-        self._history.end_calls(step)
 
     # Beyond smolagents
 
