@@ -2,7 +2,7 @@
 
 import pytest
 
-from pagein import AgentMemory, FormatError, TaskStep
+from pagein import AgentMemory, FormatError, NothingToUndo, TaskStep
 from pagein.events.steps import as_text
 
 TASK = "Fix the parser of dates. Never touch setup.cfg."
@@ -65,16 +65,22 @@ def test_the_rules_are_those_of_the_newest_words(tmp_path):
         ]
 
 
-def test_undo_and_the_other_branch_have_the_words_of_before(tmp_path):
+def test_undo_takes_back_what_was_done_and_not_what_a_list_says(tmp_path):
     rows = []
     with open_memory(tmp_path / "run.db") as memory:
         for turn in range(4):
             rows = [clock(turn), *rows[1:]]
             memory.record_messages(rows)
             rows = [*rows, *work(turn)]
+            if turn == 1:
+                memory.edit("s1", "I looked.")
         assert str(memory.expand("s0")).startswith("It is 3 o'clock")
-        memory.undo()
-        assert as_text(memory.steps[0].content).startswith("It is 2 o'clock")
+        assert memory.undo().policy == "edit"
+        with pytest.raises(NothingToUndo):
+            memory.undo()
+        assert as_text(memory.steps[0].content).startswith("It is 3 o'clock")
+        assert "It is 3 o'clock" in (shown := str(memory.to_messages()))
+        assert "I looked." not in shown
         memory.switch("main")
         assert as_text(memory.steps[0].content).startswith("It is 0 o'clock")
 

@@ -285,14 +285,13 @@ class MemoryMachine(ErasingMachine):
     @rule()
     def undo(self) -> None:
         self._collect_compactions()
-        if not self.oracle.compactions:
+        if not self.oracle.undoable:
             self._check_refusal(NothingToUndo, self.memory.undo)
             return
-        position = self.oracle.compactions[-1]
-        body = self.oracle.rows[position]
+        body = self.oracle.rows[self.oracle.undoable[-1]]
         assert self.memory.undo() == body
         self.oracle.undo()
-        if isinstance(body, Compaction) and body.policy in (CLEARED, REWRITTEN):
+        if isinstance(body, Compaction) and body.policy == CLEARED:
             self.transcript = None  # the client's list says something else
 
     @rule(text=machine_inputs.plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
@@ -381,7 +380,7 @@ class MemoryMachine(ErasingMachine):
         is_pinned = text in self.oracle.pins.values()  # again, it is not recorded
         if operation == "pin" and not is_pinned and self._pin(memory, text):
             self.oracle.pin(text)
-        elif operation == "undo" and self.oracle.compactions:
+        elif operation == "undo" and self.oracle.undoable:
             memory.undo()
             self.oracle.undo()
         else:

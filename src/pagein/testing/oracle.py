@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import CLEARED, REWRITTEN, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
+from pagein.events.entries import BY_LIST, CLEARED, REWRITTEN, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 
@@ -128,11 +128,14 @@ class Oracle:
 
     def undo(self) -> None:
         """Undo the last compaction."""
-        position = self.compactions.pop()
+        position = self.undoable[-1]
+        self.compactions.remove(position)
         self.rows.append(Undo(position))
-        if self.rows[position].policy == REWRITTEN:
-            again = Oracle.from_rows(self.rows)
-            self.steps, self.shown_steps, self.notes = again.steps, again.shown_steps, again.notes
+
+    @property
+    def undoable(self) -> list[int]:
+        """The positions of the compactions that ``undo`` takes back, oldest first."""
+        return [position for position in self.compactions if self.rows[position].policy not in BY_LIST]
 
     def _add_compaction(self, body: Compaction) -> None:
         self.compactions.append(self.head)

@@ -12,7 +12,7 @@ from pagein.context.view.body import is_permanent, preview
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
 from pagein.errors import LogUnreadable, NothingToUndo
-from pagein.events.entries import CLEARED, Compaction, Replacement, RetentionScore, Undo
+from pagein.events.entries import BY_LIST, CLEARED, Compaction, Replacement, RetentionScore, Undo
 from pagein.events.handles import range_handle
 from pagein.events.steps import SummaryStep
 from pagein.memory._effects import Append, Call, Flow, Read
@@ -151,17 +151,18 @@ def _measure_retention(
 
 
 def undo(run: RunState) -> Flow[Compaction]:
-    """Take back the last compaction that holds. Raises NothingToUndo."""
-    if not run.fold.compactions:
+    """Take back the last compaction that holds, but what a list words anew: the view says what that says. Raises NothingToUndo."""
+    for position in reversed(run.fold.compactions):
+        compaction = (yield from Read(position, position + 1))[0].body
+        if not isinstance(compaction, Compaction):
+            raise LogUnreadable(f"entry {position} is no compaction")
+        if compaction.policy not in BY_LIST:
+            break
+    else:
         raise NothingToUndo("no compaction is left to undo")
-    position = run.fold.compactions[-1]
     # Everything is read before the write: an error then leaves the run as it was.
-    entries = yield from Read(position, position + 1)
     folded = yield from fold_from_start(run, skip=run.fold.skip | {position})
     folded.apply((yield from Append((Undo(position),), run.fold.head)))
     run.restart_from(folded)
     run.snapshot.outdate()
-    compaction = entries[0].body
-    if not isinstance(compaction, Compaction):
-        raise LogUnreadable(f"entry {position} is no compaction")
     return compaction
