@@ -65,6 +65,19 @@ def test_a_result_that_comes_after_its_place_was_taken_is_shown_there(tmp_path, 
     memory.close()
 
 
+@pytest.mark.parametrize("words", [("[running]", "[done]"), (RUNNING, "[3 files changed]")])
+def test_a_short_result_in_brackets_is_what_the_tool_says_now(tmp_path, words):
+    old, new = words
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+        rows = [TASK, calls(0), result(0, old), {"role": "assistant", "content": "I wait."}]
+        memory.record_messages(rows)
+        memory.record_messages([*rows[:2], result(0, new), rows[3], {"role": "user", "content": "And now?"}])
+        request = str(memory.to_messages())
+        assert new in request
+        assert old not in request
+        assert branches_of(memory) == ["main"]
+
+
 def test_each_of_several_results_comes_to_its_own_call(tmp_path):
     with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
         waiting = [result(0, RUNNING, at) for at in range(3)]
