@@ -7,6 +7,8 @@ import time
 import pytest
 
 from pagein import AsyncAgentMemory, ConfigurationError, TaskStep
+from pagein.errors import LogBusy
+from pagein.memory import _turn_lock
 
 
 def opened(path, **options):
@@ -67,6 +69,51 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(tmp
 def slow_clock():
     time.sleep(0.05)  # a turn is under way
     return time.time()
+
+
+def leave_recording(memory, text):
+    """An event loop that was stopped, not closed, while its task waits for its turn or has it; and the task."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(memory.record(TaskStep(text)))
+    loop.run_until_complete(asyncio.sleep(0.01))
+    return loop, task
+
+
+def finish(loop, task):
+    loop.run_until_complete(asyncio.wait_for(task, 5))
+    loop.close()
+
+
+def test_a_task_that_waits_in_a_stopped_loop_keeps_nobody_waiting(tmp_path):
+    memory = opened(tmp_path)
+    has_begun, ends = threading.Event(), threading.Event()
+
+    def clock():
+        has_begun.set()
+        ends.wait(10)  # a turn is under way
+        return time.time()
+
+    memory._runtime.clock = clock
+    first = threading.Thread(target=lambda: asyncio.run(memory.record(TaskStep("a"))))
+    first.start()
+    assert has_begun.wait(10)
+    stopped = leave_recording(memory, "later")
+    ends.set()
+    first.join(10)
+    asyncio.run(asyncio.wait_for(memory.record(TaskStep("b")), 5))
+    finish(*stopped)
+    assert asyncio.run(texts_of(memory)) == ["a", "b", "later"]
+
+
+def test_a_turn_in_a_stopped_loop_is_said_and_the_memory_goes_on_when_it_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(_turn_lock, "_STOPPED_MAX_LOOKS", 2)
+    memory = opened(tmp_path, clock=slow_clock)
+    stopped = leave_recording(memory, "a")
+    with pytest.raises(LogBusy, match="run that loop on"):
+        asyncio.run(memory.record(TaskStep("b")))
+    finish(*stopped)
+    asyncio.run(memory.record(TaskStep("c")))
+    assert asyncio.run(texts_of(memory)) == ["a", "c"]
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.01, 0.02, 0.04])

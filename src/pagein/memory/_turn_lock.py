@@ -4,51 +4,74 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from concurrent.futures import Future
+from contextlib import suppress
 
-from pagein.errors import ConfigurationError
+from pagein.errors import ConfigurationError, LogBusy
+
+_LOOK_SECONDS = 0.25
+"""Seconds after which a task that waits looks itself: who was to go before it may be in a loop that was stopped meanwhile."""
+
+_STOPPED_MAX_LOOKS = 20
+"""Looks for which a task waits for one that has its turn in a loop that was stopped."""
 
 
 class AsyncTurnLock:
     """A lock whose holders are tasks of one event loop, or of several: they have it in the order in which they came.
 
-    asyncio's own is of the loop in which two tasks met first: a program that calls ``asyncio.run`` twice would fail.
+    asyncio's own is of the loop in which two tasks met first: a program that calls ``asyncio.run`` twice would fail. A task
+    whose loop was stopped is passed over, and has its turn when the loop runs on.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._is_taken = False
-        self._waiting = deque[tuple[asyncio.AbstractEventLoop, Future[None]]]()
+        self._holder: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
 
     async def __aenter__(self) -> None:
-        loop = running_loop()
+        loop, called = running_loop(), asyncio.Event()
         with self._guard:
-            if not self._is_taken:
-                self._is_taken = True
-                return
-            turn = Future[None]()
-            self._waiting.append((loop, turn))
+            self._waiting[called] = loop
+        looks = 0
         try:
-            await asyncio.wrap_future(turn)
-        except asyncio.CancelledError:
-            if not turn.cancel():  # it was given the lock in the same moment
-                self._give_on()
+            while not self._take(called, loop):
+                called.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(called.wait(), _LOOK_SECONDS)
+                looks = looks + 1 if (holder := self._holder) is not None and not holder.is_running() else 0
+                if looks > _STOPPED_MAX_LOOKS:
+                    raise LogBusy(
+                        "a task has its turn with this memory in an event loop that was stopped. Nothing was written; run "
+                        "that loop on until the task is done, or open a memory for each loop."
+                    )
+        except BaseException:
+            with self._guard:
+                self._waiting.pop(called, None)
+            self._call_next()
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._give_on()
-
-    def _give_on(self) -> None:
         with self._guard:
-            while self._waiting:
-                loop, turn = self._waiting.popleft()
-                if not loop.is_closed() and turn.set_running_or_notify_cancel():
-                    break
-            else:
-                self._is_taken = False
-                return
-        turn.set_result(None)
+            self._holder = None
+        self._call_next()
+
+    def _take(self, called: asyncio.Event, loop: asyncio.AbstractEventLoop) -> bool:
+        """Take the lock, if it is free and nobody who can run came before."""
+        with self._guard:
+            if self._holder is not None or self._first() is not called:
+                return False
+            del self._waiting[called]
+            self._holder = loop
+            return True
+
+    def _first(self) -> asyncio.Event | None:
+        return next((called for called, loop in self._waiting.items() if loop.is_running()), None)
+
+    def _call_next(self) -> None:
+        with self._guard:
+            called = self._first() if self._holder is None else None
+            if called is not None:
+                with suppress(RuntimeError):  # it was closed in the same moment
+                    self._waiting[called].call_soon_threadsafe(called.set)
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
