@@ -1,7 +1,9 @@
 """What is handed over wrongly is refused in words of ours, and before anything is opened or written."""
 
 import asyncio
+import copy
 import math
+import pickle
 
 import pytest
 
@@ -193,3 +195,12 @@ def test_what_is_no_queue_and_no_outcome_is_named(memory):
     memory.to_messages()
     with pytest.raises(ConfigurationError, match="an outcome is a word"):
         memory.note_outcome(5)
+
+
+@pytest.mark.parametrize("kind", [AgentMemory, AsyncAgentMemory])
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_memory_is_not_copied_and_the_error_names_the_cure(tmp_path, kind, copier):
+    memory = kind.open(tmp_path / "run.db")
+    with pytest.raises(ConfigurationError, match=rf"{kind.__name__}\.open\(address.*fork\(\)"):
+        copier({"memory": memory})["memory"].__reduce__()
+    memory.close() if kind is AgentMemory else asyncio.run(memory.close())

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from pagein.errors import ConfigurationError
 from pagein.formats import FormatName
 from pagein.log.base import Log
 from pagein.log.encryption import Key
@@ -57,6 +58,13 @@ class MemoryBase:
         except BaseException:
             opened.branches.close()
             raise
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Refuse ``copy`` and ``pickle``. Raises ConfigurationError."""
+        raise ConfigurationError(
+            f"a memory has its store open, so it cannot be copied or pickled: hand on its address, and open it again there "
+            f"({type(self).__name__}.open(address, session=...)). For a second line of the run, fork() it"
+        )
 
     @property
     def budget(self) -> Budget:
