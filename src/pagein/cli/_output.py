@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
 from typing import Any, Protocol
@@ -150,6 +150,21 @@ def new_table(title: str, *columns: str, text_columns: int = 1, wraps: Sequence[
 def add_row(table: Table, *cells: str) -> None:
     """Add a row of plain text."""
     table.add_row(*(Text(strip_control(cell)) for cell in cells))
+
+
+def print_table(
+    title: str,
+    *columns: str,
+    rows: Iterable[Sequence[str]],
+    empty: str = "",
+    text_columns: int = 1,
+    wraps: Sequence[str] = (),
+) -> None:
+    """Print a table of these rows, see ``new_table``; without any ``empty``, where that is given."""
+    table = new_table(title, *columns, text_columns=text_columns, wraps=wraps)
+    for row in rows:
+        add_row(table, *row)
+    console().print(empty if empty and not table.row_count else table)
 
 
 def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:

@@ -49,10 +49,7 @@ def config(
             }
         )
         return 0
-    table = _output.new_table(
-        f"Read from {settings.file or 'no file'}", "key", "value", "from", text_columns=3, wraps=("value",)
-    )
-    for name, value, source in rows:
-        _output.add_row(table, name, format_value(value), source)
-    _output.console().print(table)
+    cells = ((name, format_value(value), source) for name, value, source in rows)
+    title = f"Read from {settings.file or 'no file'}"
+    _output.print_table(title, "key", "value", "from", rows=cells, text_columns=3, wraps=("value",))
     return 0

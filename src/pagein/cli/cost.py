@@ -49,13 +49,8 @@ def cost(
     with open_memory(db, session, tenant, file=config, readonly=True, prices=chosen) as memory:
         result = memory.cost()
     if json:
-        shares = {
-            "cached_share": result.cached_share,
-            "written": result.written,
-            "net": result.net,
-            "total": result.total,
-        }
-        _output.print_json(asdict(result) | shares)
+        sums = ("cached_share", "written", "net", "total")
+        _output.print_json(asdict(result) | {name: getattr(result, name) for name in sums})
     else:
         _print_cost(result)
     return 0
@@ -68,8 +63,11 @@ def _print_cost(result: RunCost) -> None:
     _output.print_text(str(result))
     title = "compactions and page-ins; at: where the request changed; again: tokens sent again uncached"
     columns = ("what", "at", "request", "tokens", "again", "cost", "saved", "net")
-    table = _output.new_table(title, *columns, text_columns=2)
-    for line in result.lines:
-        counts = (line.request, line.tokens, line.rewritten, round(line.cost), round(line.saved), round(line.net))
-        _output.add_row(table, line.kind, line.handle, *map(_output.format_count, counts))
-    _output.console().print(table if result.lines else "Nothing left the view yet.")
+    counts = (
+        (line.request, line.tokens, line.rewritten, round(line.cost), round(line.saved), round(line.net))
+        for line in result.lines
+    )
+    rows = (
+        (line.kind, line.handle, *map(_output.format_count, of)) for line, of in zip(result.lines, counts, strict=True)
+    )
+    _output.print_table(title, *columns, rows=rows, empty="Nothing left the view yet.", text_columns=2)

@@ -94,13 +94,12 @@ def search(
     if json:
         _output.print_json([asdict(match) for match in matches])
         return 0
-    table = _output.new_table(
-        _output.count_of(len(matches), "fact"), "id", "category", "content", "score", text_columns=3
-    )
-    for match in matches:
-        fact = match.fact
-        _output.add_row(table, fact.id, fact.category, fact.content, _output.format_share(match.score))
-    _output.console().print(table if matches else f"No facts match.{_other_users(db, user, tenant)}")
+    facts_and_scores = ((match.fact, _output.format_share(match.score)) for match in matches)
+    _output.print_table(
+        _output.count_of(len(matches), "fact"), "id", "category", "content", "score", text_columns=3,
+        rows=((fact.id, fact.category, fact.content, score) for fact, score in facts_and_scores),
+        empty="" if matches else f"No facts match.{_other_users(db, user, tenant)}",
+    )  # fmt: skip
     return 0
 
 
@@ -172,20 +171,14 @@ def history(
     if json:
         _output.print_json([asdict(change) for change in changes])
         return 0
-    table = _output.new_table(
-        _output.count_of(len(changes), "change"),
-        "id",
-        "what",
-        "by",
-        "content",
-        "reason",
-        text_columns=5,
-        wraps=("content", "reason"),
+    cells = (
+        (change.fact.id, change.what, change.by or change.author, change.fact.content, change.reason)
+        for change in changes
     )
-    for change in changes:
-        fact = change.fact
-        _output.add_row(table, fact.id, change.what, change.by or change.author, fact.content, change.reason)
-    _output.console().print(table if changes else f"No changes.{_other_users(db, user, tenant)}")
+    _output.print_table(
+        _output.count_of(len(changes), "change"), "id", "what", "by", "content", "reason", rows=cells, text_columns=5,
+        wraps=("content", "reason"), empty="" if changes else f"No changes.{_other_users(db, user, tenant)}",
+    )  # fmt: skip
     return 0
 
 
@@ -273,7 +266,6 @@ def _print_facts(facts: Sequence[Fact], *, json: bool, title: str, elsewhere: Ca
     if json:
         _output.print_json([asdict(fact) for fact in facts])
         return
-    table = _output.new_table(title, "id", "scope", "category", "content", "confidence", text_columns=4)
-    for fact in facts:
-        _output.add_row(table, fact.id, fact.scope, fact.category, fact.content, f"{fact.confidence:.2f}")
-    _output.console().print(table if facts else f"No facts.{elsewhere()}")
+    cells = ((fact.id, fact.scope, fact.category, fact.content, f"{fact.confidence:.2f}") for fact in facts)
+    columns = ("id", "scope", "category", "content", "confidence")
+    _output.print_table(title, *columns, rows=cells, text_columns=4, empty="" if facts else f"No facts.{elsewhere()}")

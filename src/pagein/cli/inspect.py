@@ -299,10 +299,10 @@ def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) ->
     if json:
         _output.print_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
         return 0
-    table = _output.new_table(f"{len(names)} sessions; choose one with --session", "session", "entries")
-    for name in names:
-        _output.add_row(table, name, _output.format_count(entries[name]))
-    _output.console().print(table)
+    title = f"{len(names)} sessions; choose one with --session"
+    _output.print_table(
+        title, "session", "entries", rows=((name, _output.format_count(entries[name])) for name in names)
+    )
     return 0
 
 
@@ -367,35 +367,26 @@ def _line(text: str) -> str:
 
 
 def _entry_as_dict(entry: Entry) -> dict[str, Any]:
-    return {
-        "handle": step_handle(entry.position),
-        "position": entry.position,
-        "at": entry.at,
-        "kind": _kind(entry.body),
-        "body": asdict(entry.body),
-        "digest": entry.digest,
-    }
+    place = {"handle": step_handle(entry.position), "position": entry.position, "at": entry.at}
+    return place | {"kind": _kind(entry.body), "body": asdict(entry.body), "digest": entry.digest}
 
 
 # -- the report
 
 
 def _print_report(report: Report) -> None:
-    out = _output.console()
-    sums = _output.new_table(f"{report.tokens:,} of {report.limit:,} tokens", "tier", "tokens", "share")
-    for tier, tokens in report.by_tier().items():
-        _output.add_row(
-            sums, tier, _output.format_count(tokens), _output.format_percent(tokens / max(1, report.tokens))
-        )
-    out.print(sums)
-    entries = _output.new_table("in the view, in its order", "handle", "tier", "why", "tokens", text_columns=3)
-    for line in (line for line in report.lines if line.tokens):  # the others stand in the next table
-        _output.add_row(entries, line.handle, line.tier, line.why, _output.format_count(line.tokens))
-    out.print(entries)
-    absent = _output.new_table("out of the view; pagein expand prints each", "handle", "tier", "why", text_columns=3)
-    for item in report.out:
-        _output.add_row(absent, item.handle, item.tier, item.why)
-    out.print(absent if report.out else "Nothing is out of the view.")
+    sums = (
+        (tier, _output.format_count(tokens), _output.format_percent(tokens / max(1, report.tokens)))
+        for tier, tokens in report.by_tier().items()
+    )
+    _output.print_table(f"{report.tokens:,} of {report.limit:,} tokens", "tier", "tokens", "share", rows=sums)
+    shown = (line for line in report.lines if line.tokens)  # the others stand in the next table
+    lines = ((line.handle, line.tier, line.why, _output.format_count(line.tokens)) for line in shown)
+    columns = ("handle", "tier", "why")
+    _output.print_table("in the view, in its order", *columns, "tokens", rows=lines, text_columns=3)
+    absent = ((item.handle, item.tier, item.why) for item in report.out)
+    title = "out of the view; pagein expand prints each"
+    _output.print_table(title, *columns, rows=absent, text_columns=3, empty="Nothing is out of the view.")
 
 
 def _request_lines(request: dict[str, Any]) -> Iterator[str]:

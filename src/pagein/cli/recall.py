@@ -150,18 +150,8 @@ def _check_role(name: str | None) -> Role | None:
 
 
 def _hit_as_dict(hit: Hit) -> dict[str, Any]:
-    return {
-        "handle": hit.handle,
-        "session": hit.session,
-        "position": hit.position,
-        "at": hit.at,
-        "role": hit.role,
-        "score": hit.score,
-        "scores": dict(hit.scores),
-        "why": hit.why,
-        "whole": hit.whole,
-        "text": hit.text,
-    }
+    names = ("handle", "session", "position", "at", "role", "score", "scores", "why", "whole", "text")
+    return {name: getattr(hit, name) for name in names} | {"scores": dict(hit.scores)}
 
 
 _SHOWN_CHARACTERS = 400

@@ -53,15 +53,11 @@ class Player:
     def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
         """Replay one run, record it in its session, and return its tally."""
         url = ":memory:" if self.database is None else str(self.database)
-        with AgentMemory.open(
-            url,
-            session=session,
-            budget=self.budget,
-            policy=self.policy,
-            counter=self.counter,
-            summarizer=self.summarizer,
-            page_in=self.page_in,
-        ) as memory:
+        options: Options = {
+            "budget": self.budget, "policy": self.policy, "counter": self.counter, "summarizer": self.summarizer,
+            "page_in": self.page_in,
+        }  # fmt: skip
+        with AgentMemory.open(url, session=session, **options) as memory:
             strategy = _WaitingStrategy(memory, speaks=run.format, renders=self.renders)
             lane = Lane(strategy, Scale(self.counter, format_named(self.renders)))
             measure_run(run, (lane,), self.budget, self.counter, tick)
@@ -246,13 +242,15 @@ def compare(
         _output.print_json({"budget": settings.budget, "runs": both})
         return 0
     title = f"{file.name}, whole and under {settings.budget:,} tokens, {settings.name}"
-    table = _output.new_table(title, "run", "steps", "tokens", "with", "price", "with", "repeated", "drift")
-    for name, row in rows.items():
-        sums = (row.whole.tokens, row.view.tokens, row.whole.price, row.view.price)
-        tokens = (_output.format_short(round(number)) for number in sums)
-        _output.add_row(table, name, str(row.view.steps), *tokens, str(row.view.repeated), f"{row.view.drift:+.2f}")
-    _output.console().print(table)
+    columns = ("run", "steps", "tokens", "with", "price", "with", "repeated", "drift")
+    _output.print_table(title, *columns, rows=(_comparison_cells(name, row) for name, row in rows.items()))
     return 0
+
+
+def _comparison_cells(name: str, row: Comparison) -> tuple[str, ...]:
+    sums = (row.whole.tokens, row.view.tokens, row.whole.price, row.view.price)
+    tokens = (_output.format_short(round(number)) for number in sums)
+    return (name, str(row.view.steps), *tokens, str(row.view.repeated), f"{row.view.drift:+.2f}")
 
 
 def _print_summaries(player: Player) -> None:
@@ -302,17 +300,13 @@ def _demo_talk(budget: int, *, json: bool) -> int:
         rows = [{"question": question.text, "evidence": share, "tokens": tokens} for question, share, tokens in shares]
         _output.print_json({"talk": conversation.id, "budget": budget, "tokens": whole, "questions": rows})
         return 0
-    table = _output.new_table(
-        f"a chat of {whole:,} tokens, a budget of {budget:,}: the share of an answer in a request",
-        "question",
-        "pagein",
-        "newest",
-        "tokens",
+    plain = [evidence_share(newest[question.id], question.evidence) for question, *_ in shares]
+    cells = (
+        (question.text, f"{share:.0%}", f"{other:.0%}", _output.format_count(tokens))
+        for (question, share, tokens), other in zip(shares, plain, strict=True)
     )
-    for question, share, tokens in shares:
-        plain = evidence_share(newest[question.id], question.evidence)
-        _output.add_row(table, question.text, f"{share:.0%}", f"{plain:.0%}", _output.format_count(tokens))
-    _output.console().print(table)
+    title = f"a chat of {whole:,} tokens, a budget of {budget:,}: the share of an answer in a request"
+    _output.print_table(title, "question", "pagein", "newest", "tokens", rows=cells)
     return 0
 
 
