@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from pagein.context.ledger.likelihood import BIAS, MIN_HARM_LIKELIHOOD, MIN_LIKE
 from pagein.context.ledger.statements import find_statements
 
 HERE = Path(__file__).parent
-WEIGHTS = Path(pagein.context.ledger.__file__).with_name("likelihood.json")
+WEIGHTS = Path(pagein.context.ledger.__file__).with_name("likelihood.txt")
 FOLDS = 10
 MIN_COUNT = 3
 """Sentences that a feature must be in."""
@@ -98,10 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         taken = harmful[part]
         sys.stdout.write(f"{name + ', in folds':<22} n {len(taken):>4}   taken for safety {taken.mean():.2f}\n")
     if options.write:
-        WEIGHTS.write_text(
-            json.dumps([binds.weights(), harms.weights()], ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8"
-        )
+        WEIGHTS.write_text(_lines(binds.weights(), harms.weights()), "utf-8")
     return 0
+
+
+def _lines(*models: Mapping[str, float]) -> str:
+    """Return a line for all features of equal weights: the weights of each model, then the features."""
+    rows: dict[tuple[float, ...], list[str]] = {}
+    for feature in sorted(set().union(*models)):
+        rows.setdefault(tuple(model.get(feature, 0.0) for model in models), []).append(feature)
+    return "".join("\t".join((*(f"{weight:g}" for weight in key), *rows[key])) + "\n" for key in sorted(rows))
 
 
 def _by_rules(sentences: Iterable[str]) -> np.typing.NDArray[np.bool_]:

@@ -83,11 +83,21 @@ def _load_tokenizer() -> Any:
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415 - loaded when it is asked for
 
     packed = resources.files("pagein.search").joinpath("minilm", "vocab.txt.bz2").read_bytes()
-    lines = bz2.decompress(packed).decode().splitlines()
-    tokenizer = BertWordPieceTokenizer({word: index for index, word in enumerate(lines)}, lowercase=True)
+    vocabulary = _read_vocabulary(bz2.decompress(packed).decode())
+    tokenizer = BertWordPieceTokenizer({word: index for index, word in enumerate(vocabulary)}, lowercase=True)
     tokenizer.enable_truncation(_MAX_TOKENS)
     tokenizer.enable_padding()
     return tokenizer
+
+
+def _read_vocabulary(text: str) -> list[str]:
+    """Return BERT's words in their order. The text has the characters on the first line, and each word on one of its own."""
+    characters, *words = text.splitlines()
+    unused = [f"[unused{number}]" for number in range(994)]
+    special = ["[PAD]", *unused[:99], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *unused[99:]]
+    known = {*words}
+    ends = [f"##{character}" for character in characters if f"##{character}" not in known]
+    return [*special, *characters, *words, *ends]
 
 
 def _load_session(threads: int) -> Any:

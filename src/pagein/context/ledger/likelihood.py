@@ -7,7 +7,6 @@ The weights were fitted on 2,012 binding sentences of many trades, 376 of them s
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -78,6 +77,8 @@ def sentence_features(sentence: str) -> Iterator[str]:
 
 @functools.cache
 def _weights() -> tuple[Mapping[str, float], ...]:
-    """Return by feature the weights for "it binds", and those for "its breach does harm"."""
-    text = resources.files("pagein.context.ledger").joinpath("likelihood.json").read_text("utf-8")
-    return tuple(map(MappingProxyType, json.loads(text)))
+    """Return by feature the weights for "it binds", and those for "its breach does harm": a line has both, then the features."""
+    text = resources.files("pagein.context.ledger").joinpath("likelihood.txt").read_text("utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    models = ({feature: float(row[model]) for row in rows for feature in row[2:]} for model in (0, 1))
+    return tuple(map(MappingProxyType, models))
