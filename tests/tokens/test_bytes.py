@@ -149,3 +149,29 @@ def test_where_the_bytes_are_few_the_ledger_has_a_shorter_block(limit, words):
         assert json_bytes(memory.to_messages()) <= limit
         assert memory.view().messages() == view.messages()
     assert hidden > 10
+
+
+RULES = (
+    "Never deploy on Fridays.", "Always run the linter before a commit.", "Do not touch the file src/app/main.py.",
+    "The limit is 400 requests a minute.", "We decided to use PostgreSQL 16.", "Answer in French, please.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [236, 240, 244, 260, 266, 267])
+def test_a_second_view_is_the_first_again_where_the_ledger_has_too_few_bytes(seed: int) -> None:
+    draw = random.Random(seed)
+    budget = Budget(700, output=0, margin=0, bytes=draw.choice((1_500, 1_800)))
+    with AgentMemory.open(":memory:", budget=budget) as memory:
+        for number in range(14):
+            kind = draw.random()
+            if kind < 0.35:
+                memory.record(TaskStep(" ".join(draw.sample(RULES, draw.randint(1, 3)))))
+            elif kind < 0.6:
+                memory.record(TaskStep(f"Please look at part {number} and tell me."))
+            else:
+                memory.record(ActionStep(None, (ToolCall(f"c{number}", "read", "{}"),)))
+                rows = (f"row {row} of part {number} {draw.random()}" for row in range(draw.randint(1, 20)))
+                memory.record(Observation(f"c{number}", "\n".join(rows)))
+            view = memory.view()
+            assert memory.view() == view
+    assert view.has_replaced_entries

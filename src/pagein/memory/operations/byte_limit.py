@@ -25,19 +25,27 @@ MAX_WEIGHED = 8_192
 """Entries whose bytes are remembered from view to view."""
 
 
-def fit_bytes(run: RunState, view: View, shown: View, plan_tokens: Callable[[View], Plan | None]) -> Flow[View]:
+def fit_bytes(
+    run: RunState, view: View, show_ledger: Callable[[View], View], plan_tokens: Callable[[View], Plan | None]
+) -> Flow[View]:
     """Record a compaction where the view has more bytes than it may; return the view after it.
 
-    ``shown`` is the view with the block of the ledger: the block takes in notices of the run, so that both together are less
-    than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards. The compaction leaves room
-    for what stood beside the run in the last view, or stands beside it in the first, as far as what must stay allows; facts
-    give way to it. Raises OverBudget before any write.
+    ``show_ledger`` gives the view with as much of the ledger as it has the bytes for: the block takes in notices of the run,
+    so that both together are less than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards.
+    The compaction leaves room for what stood beside the run in the last view, or stands beside it in the first, as far as
+    what must stay allows; facts give way to it. Raises OverBudget before any write.
     """
-    last = run.usage.last_view
+    last, full = run.usage.last_view, run.view_with_ledger(view)
     tail = () if last is None else last.tail
-    if has_room(run, shown.with_tail(tail) if tail else shown):
+    if has_room(run, full.with_tail(tail) if tail else full):
         return view
-    beside = (*tail, *(entry for entry in (last or shown).front if entry.tier == "ledger"))
+    ledger = _ledger_entries(last or full)
+    if last is not None:
+        shown = show_ledger(view)
+        is_shorter = _count_tokens(_ledger_entries(shown)) < _count_tokens(ledger)
+        if not is_shorter and has_room(run, shown.with_tail(tail)):
+            return view
+    beside = (*tail, *ledger)
     try:
         plan = _plan_both(run, view, beside, plan_tokens)
     except OverBudget:
@@ -50,6 +58,10 @@ def fit_bytes(run: RunState, view: View, shown: View, plan_tokens: Callable[[Vie
     if plan is not None:
         _, view = yield from commit_plan(run, view, plan)
     return view
+
+
+def _ledger_entries(view: View) -> list[ViewEntry]:
+    return [entry for entry in view.front if entry.tier == "ledger"]
 
 
 def _plan_both(
@@ -93,7 +105,7 @@ def _plan(run: RunState, view: View, budget: Budget, beside: Iterable[ViewEntry]
     weighed = replace(
         view, systems=systems, front=front, run=entries, tail=(), tokens=tokens, limit=units, whole_limit=units, counter=_COUNTER
     )  # fmt: skip
-    room = weighed.limit - sum(entry.tokens for entry in _weigh(run, beside))
+    room = weighed.limit - _count_tokens(_weigh(run, beside))
     if weighed.tokens <= room:
         return None
     if 0 < room < weighed.limit:
@@ -105,6 +117,10 @@ def _plan(run: RunState, view: View, budget: Budget, beside: Iterable[ViewEntry]
         return plan_to_fit(weighed, budget, run.policy)
     except OverBudget as error:
         raise OverBudget(error.needed * BYTES_A_UNIT, limit, error.steps, unit="bytes") from None
+
+
+def _count_tokens(entries: Iterable[ViewEntry]) -> int:
+    return sum(entry.tokens for entry in entries)
 
 
 def _weigh(run: RunState, entries: Iterable[ViewEntry]) -> tuple[ViewEntry, ...]:

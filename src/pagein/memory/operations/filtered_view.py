@@ -53,7 +53,7 @@ def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | N
                 view = wider
                 break
             most -= wider.tokens - room
-    return view_operation.add_ledger(run, view_operation.within_bytes(run, view, budget))
+    return view_operation.add_ledger(run, view, budget)
 
 
 def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Log | None) -> Flow[View]:

@@ -22,7 +22,6 @@ from pagein.log.base import Entry, Log
 from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, RECENT_REQUESTS, FoldedLog, RunState, SummaryState
-from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.filtered_view import filtered_view
 from pagein.memory.operations.history import expand
@@ -128,7 +127,7 @@ class _PastRun:
         facts = yield from self._facts()
         if plan is not None and plan.is_narrow:
             view, facts = narrow_view(state, view, facts, record.limit)
-        view = add_ledger(state, hold_to_bytes(state, view, state.usage.budget))
+        view = add_ledger(state, view, state.usage.budget)
         return view.with_tail((*facts, *tail)) if facts or tail else view
 
     def _begin(self, before: int) -> Flow[tuple[Entry, ...]]:

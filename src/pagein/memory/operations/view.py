@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from pagein.context.compaction.apply import plan_once, plan_to_fit
@@ -105,17 +106,23 @@ def check_room(budget: Budget, beside: int) -> None:
         raise OverBudget(1, budget.limit - beside, ())
 
 
-def within_bytes(run: RunState, view: View, budget: Budget) -> View:
-    """The view within its bytes, where the budget limits them; nothing is recorded. Raises OverBudget."""
-    return view if run.usage.byte_limit is None else hold_to_bytes(run, view, budget)
-
-
 def _has_room(run: RunState, view: View) -> bool:
     return run.usage.byte_limit is None or has_room(run, view)
 
 
-def add_ledger(run: RunState, view: View) -> View:
-    """The view with the block of what holds and is not shown: the longest that it has the tokens and the bytes for."""
+def add_ledger(run: RunState, view: View, budget: Budget) -> View:
+    """The view within its bytes, with the block of what holds and is not shown; nothing is recorded. Raises OverBudget.
+
+    The block is the longest that there are tokens and bytes for. It takes in notices of the run: a view that has too many
+    bytes without it may fit with it.
+    """
+    with_block = _show_ledger(run, view)
+    if _has_room(run, with_block):
+        return with_block
+    return _show_ledger(run, hold_to_bytes(run, view, budget))
+
+
+def _show_ledger(run: RunState, view: View) -> View:
     if not view.has_replaced_entries:
         return view
     return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: _has_room(run, with_block))
@@ -130,8 +137,8 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     view = yield from _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
-        shown = run.view_with_ledger(view)
-        view = yield from fit_bytes(run, view, shown, lambda view: _plan_with_reserve(run, view, limit)[0])
+        show_ledger = partial(_show_ledger, run)
+        view = yield from fit_bytes(run, view, show_ledger, lambda view: _plan_with_reserve(run, view, limit)[0])
     view, facts = yield from _fit_with_facts(run, view)
     yield from _start_summary(run, view)
     if narrow is not None:
@@ -139,7 +146,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
             view, facts = narrow_view(run, view, facts, request_limit)
         except OverBudget:
             view, facts = narrow  # what was recorded just now stands in the way
-    view = add_ledger(run, within_bytes(run, view, run.usage.budget))
+    view = add_ledger(run, view, run.usage.budget)
     view = _with_facts(run, view, facts)
     view = yield from _with_page_ins(run, view, keeps_place=narrow is None)
     run.usage.note_request(view, room, is_narrow=narrow is not None)
