@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks.synthetic_run import opening, turns
 from pagein.events.entries import Mark
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.host_memory import HostMemory
 
@@ -134,11 +136,24 @@ def test_replay_that_cannot_fit_says_so_and_fails(run, runs):
 def test_log_lists_entries_with_their_handles(run, db):
     code, out, _ = run("log", db)
     assert code == 0
-    assert out.startswith("s0     system")
+    assert re.match(r"s0     \d{4}-\d\d-\d\d \d\d:\d\d +\d+ system ", out)
     assert "bash(" in out
     assert "compaction" in out
     entries = json.loads(run("log", db, "--json")[1])
     assert [each["handle"] for each in entries] == [f"s{at}" for at in range(len(entries))]
+
+
+def test_log_says_when_a_step_was_and_how_many_tokens_it_has(run, tmp_path):
+    db, call = tmp_path / "run.db", ToolCall("a", "read", '{"path": "x.py"}')
+    with AgentMemory.open(db, clock=lambda: 1_700_000_000.0) as memory:
+        memory.record(TaskStep("Go."), ActionStep("I read.", (call,)), Observation("a", "heron " * 5_000))
+        memory.mark("s1", "high")
+    lines = run("log", db)[1].splitlines()
+    assert all(line.split()[1:3] == ["2023-11-14", "22:13"] for line in lines)
+    tokens = [each["tokens"] for each in json.loads(run("log", db, "--json")[1])]
+    assert [line.split()[3] for line in lines] == [str(tokens[0]), str(tokens[1]), f"{tokens[2] / 1_000:.1f}k", "mark"]
+    assert tokens[2] > 5_000 > tokens[1] > tokens[0] > 1
+    assert tokens[3] is None
 
 
 def test_log_of_several_sessions_lists_them(run, db):
@@ -332,7 +347,7 @@ def test_no_facts_says_which_users_have_some(run, tmp_path):
 def test_log_and_view_take_a_user(run, db, monkeypatch):
     with AgentMemory.open(str(db), session="one", user="alice") as memory:
         memory.facts.add("Deploys on Friday", category="constraint")
-    assert run("log", db, "--user", "alice")[1].split() == ["s0", "stated", "constraint:", "Deploys", "on", "Friday"]
+    assert run("log", db, "--user", "alice")[1].split()[3:] == ["stated", "constraint:", "Deploys", "on", "Friday"]
     code, _, err = run("log", db, "--user", "bob")
     assert code == 1
     assert "There are facts of the user alice: --user NAME." in err

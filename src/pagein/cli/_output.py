@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
@@ -27,6 +28,9 @@ _BIDI = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *_BIDI))
 """Control characters of a terminal, without tab and newline, and those that turn the order in which text is read."""
 
+
+_END_OF_CALENDAR = 1e11
+"""Seconds since the epoch, in the year 5138: what is later is no time of an entry."""
 
 WRAPPED = 24
 """Columns of a terminal that a text which wraps has at least."""
@@ -242,6 +246,16 @@ def count_of(count: int, noun: str, plural: str = "") -> str:
     ('1 fact', '2,000 entries')
     """
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_time(at: float, *, seconds: bool = False) -> str:
+    """Format a time in UTC; a time that no calendar has as its number.
+
+    >>> format_time(1_700_000_000.5), format_time(1e300)
+    ('2023-11-14 22:13', '1e+300')
+    """
+    pattern = "%Y-%m-%d %H:%M" + ":%S" * seconds
+    return time.strftime(pattern, time.gmtime(at)) if 0 <= at < _END_OF_CALENDAR else f"{at:g}"
 
 
 def format_short(value: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -154,8 +153,8 @@ def _status_lines(status: RunStatus) -> Iterator[str]:
     info = status.checkpoint
     yield _output.count_of(status.head, "entry", "entries")
     if info is not None:
-        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info.at))
-        yield f"last checkpoint: {info.name} [{info.handle}], {when}; {_output.count_of(status.steps, 'step')} since"
+        when = _output.format_time(info.at, seconds=True)
+        yield f"last checkpoint: {info.name} [{info.handle}], {when} UTC; {_output.count_of(status.steps, 'step')} since"
     state = status.state
     summary = state.summary
     single = {"asked": summary.objective, "state": summary.state}

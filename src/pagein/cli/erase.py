@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -111,9 +110,7 @@ def retain(
         _output.print_json({"sessions": rows, "erased": not dry_run, **_erasure_as_dict(retention.erasure)})
         return 0
     for name, last in retention.sessions:
-        _output.print_text(
-            _output.strip_control(f"{name}: last entry {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC")
-        )
+        _output.print_text(f"{name}: last entry {_output.format_time(last)} UTC")
     state = "would be erased" if dry_run else "erased"
     _output.print_text(f"{_output.count_of(len(retention.sessions), 'session')} {state}")
     return 0

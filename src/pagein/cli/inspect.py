@@ -13,10 +13,11 @@ from cyclopts import Parameter
 
 from pagein.backends.open import display_name, open_store
 from pagein.cli import _output, _settings, _stores, checkpoint
-from pagein.cli._options import AsJson, ModelName, SessionName
+from pagein.cli._options import AsJson, ModelName, SessionName, resolve_counter
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.cli.inspector import open_data
 from pagein.cli.recall import Day, parse_time, rebuild_search_index
+from pagein.context.view.layout import make_entry
 from pagein.context.view.view import Report
 from pagein.errors import ConfigurationError, UnknownRequest
 from pagein.events.entries import (
@@ -38,15 +39,16 @@ from pagein.events.entries import (
     Unpin,
 )
 from pagein.events.handles import observation_handle, range_handle, step_handle
-from pagein.events.steps import ActionStep, as_text, kind_name
+from pagein.events.steps import ActionStep, Step, as_text, kind_name
 from pagein.facts.owners import Owners, is_reserved, users_with_facts
 from pagein.log.base import Entry, Log
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.config import load
 from pagein.memory.operations.requests import RenderedRequest
+from pagein.tokens import TokenCounter
 
-LINE_CHARACTERS = 200
-"""Length of a line of ``pagein log`` where stdout is no terminal."""
+LINE_CHARACTERS, LINE_MIN_CHARACTERS = 200, 80
+"""Length of a line of ``pagein log`` where stdout is no terminal, and in a narrow one."""
 
 
 def log(
@@ -61,7 +63,7 @@ def log(
     graph: checkpoint.Graph = False,
     json: AsJson = False,
 ) -> int:
-    """List every recorded entry in order, with its handle.
+    """List every recorded entry in order: its handle, its time in UTC, its tokens, its kind and its first words.
 
     If the store has several sessions and none is named, the sessions are listed.
 
@@ -85,12 +87,16 @@ def log(
         return checkpoint.print_graph(db, _stores.choose_session(db, names, session), tenant, json=json)
     with _stores.open_stored_log(db, _stores.choose_session(db, names, session), tenant) as record:
         entries = tuple(_newest_entries(record, limit, parse_time("--since", since)))
+        counter = resolve_counter(None)
         if json:
-            _output.print_json([_entry_as_dict(entry) for entry in entries])
+            _output.print_json([_entry_as_dict(entry, counter) for entry in entries])
             return 0
-        width = _output.console().width if sys.stdout.isatty() else LINE_CHARACTERS
+        width = max(_output.console().width, LINE_MIN_CHARACTERS) if sys.stdout.isatty() else LINE_CHARACTERS
         for entry in entries:
-            line = f"{step_handle(entry.position):<6} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
+            tokens = _count_tokens(entry.body, counter)
+            size = "" if tokens is None else _output.format_short(tokens)
+            when = f"{_output.format_time(entry.at):<16} {size:>6}"
+            line = f"{step_handle(entry.position):<6} {when} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
             _output.print_text(line if len(line) <= width else f"{line[: width - 1]}…")
         if not entries:
             _output.print_text(f"No entries since {since}.")
@@ -366,9 +372,20 @@ def _line(text: str) -> str:
     return _output.strip_control(" ".join(text[: 4 * LINE_CHARACTERS].split()))
 
 
-def _entry_as_dict(entry: Entry) -> dict[str, Any]:
+def _count_tokens(body: Body, counter: TokenCounter) -> int | None:
+    """The tokens of what an entry says to a model, whole; None for one that says nothing."""
+    if isinstance(body, FactsShown):
+        return counter.text(body.text)
+    if isinstance(body, Step | Observed | Pin):
+        ids = tuple(call.id for call in getattr(body, "tool_calls", ()))
+        return make_entry(body, 0, 1, counter, tier="whole", why="", ids=ids).tokens
+    return None
+
+
+def _entry_as_dict(entry: Entry, counter: TokenCounter) -> dict[str, Any]:
     place = {"handle": step_handle(entry.position), "position": entry.position, "at": entry.at}
-    return place | {"kind": _kind(entry.body), "body": asdict(entry.body), "digest": entry.digest}
+    size = {"tokens": _count_tokens(entry.body, counter)}
+    return place | size | {"kind": _kind(entry.body), "body": asdict(entry.body), "digest": entry.digest}
 
 
 # -- the report

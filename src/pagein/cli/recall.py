@@ -160,10 +160,9 @@ _SHOWN_CHARACTERS = 400
 def _print_hit(hit: Hit, *, several: bool) -> None:
     where = f"{hit.session} {hit.handle}" if several else hit.handle
     scores = "  ".join(f"{name} {value:.2f}" for name, value in hit.scores.items())
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(hit.at)) if 0 <= hit.at < 1e11 else f"{hit.at:g}"
     text = " ".join(hit.text.split())
     excerpt = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-    _output.print_text(f"{where}  {hit.score:.3f}  {hit.role}, {when}  [{hit.why}]  ({scores})")
+    _output.print_text(f"{where}  {hit.score:.3f}  {hit.role}, {_output.format_time(hit.at)}  [{hit.why}]  ({scores})")
     _output.print_text(f"    {excerpt}\n")
 
 
