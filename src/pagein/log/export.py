@@ -8,12 +8,23 @@
 Bodies are written as they are stored, byte for byte, so that the digests can be derived again. A blob, in
 base64, is written once, before the first entry that names it. The trailer repeats the last digest, so that a
 truncated file is detected.
+
+A whole store is a header, its sessions as they stand in files of their own, each run's with its requests behind it, and a
+trailer with the hash of all lines before it.
+
+    {"pagein":"store","format":1,"tenant":"","sessions":1}
+    ...
+    {"request":1,"run":"web-app","head":3,"at":1700000000.5,"body":"eyJoZWFk..."}
+    {"end":true,"sessions":1,"requests":1,"digest":"9f86d081..."}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -33,11 +44,12 @@ from pagein.events.entries import (
     Unpin,
 )
 from pagein.events.steps import ActionStep
-from pagein.log.base import Entry, StoredLog
+from pagein.log.base import Entry, LogStore, StoredLog
 from pagein.log.branch_log import is_branching
 from pagein.log.codec import blob_names, hash_bytes, inflated_size
 from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
 from pagein.log.raw_rows import Row
+from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""
@@ -72,6 +84,28 @@ class _TrailerLine(Struct, forbid_unknown_fields=True):
     end: bool
     entries: int
     blobs: int
+    digest: str
+
+
+class _StoreLine(Struct, forbid_unknown_fields=True):
+    pagein: str
+    format: int
+    tenant: str
+    sessions: int
+
+
+class _RequestLine(Struct, forbid_unknown_fields=True):
+    request: int
+    run: str
+    head: int
+    at: float
+    body: bytes
+
+
+class _StoreEndLine(Struct, forbid_unknown_fields=True):
+    end: bool
+    sessions: int
+    requests: int
     digest: str
 
 
@@ -116,6 +150,64 @@ def export_lines(log: StoredLog) -> Iterator[bytes]:
     yield _encode_line(_TrailerLine(True, entries, len(exported), digest))
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedRequest:
+    """A row of the table of requests of a run."""
+
+    run: str
+    row: RequestRow
+
+
+ExportedPart = ExportedSession | ExportedRequest
+
+
+def export_store_lines(store: LogStore, names: Sequence[str], runs: Collection[str]) -> Iterator[bytes]:
+    """The sessions of these names, in their order, and behind each of ``runs`` its requests. Raises what reading raises."""
+    digest, requests = hashlib.sha256(), 0
+    for line in _part_lines(store, names, runs):
+        digest.update(line)
+        requests += line.startswith(_REQUEST)
+        yield line
+    yield _encode_line(_StoreEndLine(True, len(names), requests, digest.hexdigest()))
+
+
+def _part_lines(store: LogStore, names: Sequence[str], runs: Collection[str]) -> Iterator[bytes]:
+    yield _encode_line(_StoreLine("store", FORMAT, store.tenant, len(names)))
+    for name in names:
+        with closing(store.log(name)) as log:
+            yield from export_lines(log)
+        for row in store.request_table(name).rows() if name in runs else ():
+            yield _encode_line(_RequestLine(row.number, name, row.head, row.at, row.body))
+
+
+def store_of_file(first_line: bytes, name: str) -> tuple[str, int] | None:
+    """The tenant of a file of a whole store, and how many sessions it has; None for another file. Raises LogTooNew."""
+    if _file_kind(first_line, name) != "store":
+        return None
+    try:
+        header = msgspec.json.decode(first_line, type=_StoreLine)
+        return check_name("tenant", header.tenant), header.sessions
+    except (ValueError, RecursionError) as error:
+        raise LogUnreadable(f"{name}, line 1: {error}. Nothing was written.") from error
+
+
+def parse_store(lines: Iterable[bytes], name: str) -> Iterator[ExportedPart]:
+    """Parse and verify the parts of a store in these lines, one after the other; only the end proves the file whole.
+
+    Raises LogUnreadable for lines of another format, changed or truncated ones, and LogTooNew.
+    """
+    reading, number = _StoreReader(name), 0
+    for number, line in enumerate(lines, 1):
+        part = reading.add_line(number, line)
+        if part is not None:
+            yield part
+    if not reading.is_complete:
+        raise _line_error(name, number, "the file was cut off: its end is missing")
+
+
+_REQUEST = b'{"request":'
+
+
 def parse_session(lines: Iterable[bytes], name: str) -> ExportedSession:
     """Parse and verify the session in these lines; ``name`` is the file's, for error messages.
 
@@ -129,6 +221,35 @@ def parse_session(lines: Iterable[bytes], name: str) -> ExportedSession:
 
 def _encode_line(value: Struct) -> bytes:
     return _encode(value) + b"\n"
+
+
+def _file_kind(line: bytes, name: str) -> str:
+    """What a file is, by its first line; "" for none of pagein. Raises LogTooNew."""
+    try:
+        named = msgspec.json.decode(line, type=_FileKind)
+    except (ValueError, RecursionError):
+        return ""
+    if named.pagein and named.format > FORMAT:
+        raise LogTooNew(
+            f"{name}: the file has format {named.format}, this release of pagein knows {FORMAT}; upgrade pagein"
+        )
+    return named.pagein
+
+
+_LineT = TypeVar("_LineT", bound=Struct)
+
+
+def _decode(line: bytes, shape: type[_LineT], name: str, number: int) -> _LineT:
+    if not line.endswith(b"\n"):
+        raise _line_error(name, number, "the file was cut off in the middle of this line")
+    try:
+        return msgspec.json.decode(line, type=shape)
+    except (ValueError, RecursionError) as error:
+        raise _line_error(name, number, str(error)) from error
+
+
+def _line_error(name: str, number: int, what: str) -> LogUnreadable:
+    return LogUnreadable(f"{name}, line {number}: {what}. Nothing was written.")
 
 
 class _SessionReader:
@@ -152,16 +273,15 @@ class _SessionReader:
             return
         if self._trailer is not None:
             raise self._error("something stands behind the end")
-        if not line.endswith(b"\n"):
-            raise self._error("the file was cut off in the middle of this line")
         shape = next((kind for start, kind in _LINE_TYPES if line.startswith(start)), None)
         if shape is None:
             raise self._error("this is neither an entry nor a blob nor the end")
-        try:
-            value = msgspec.json.decode(line, type=shape)
-        except (ValueError, RecursionError) as error:
-            raise self._error(str(error)) from error
-        self._take(value)
+        self._take(_decode(line, shape, self._name, number))
+
+    @property
+    def is_complete(self) -> bool:
+        """True behind the last line of the session."""
+        return self._trailer is not None
 
     def result(self) -> ExportedSession:
         """The session, verified. Raises LogUnreadable."""
@@ -201,16 +321,8 @@ class _SessionReader:
                 return
 
     def _parse_header(self, line: bytes) -> _HeaderLine:
-        try:
-            named = msgspec.json.decode(line, type=_FileKind)
-        except (ValueError, RecursionError):
-            named = _FileKind()
-        if named.pagein != "session":
+        if _file_kind(line, self._name) != "session":
             raise self._error("this is no session that pagein exported")
-        if named.format > FORMAT:
-            raise LogTooNew(
-                f"{self._name}: the file has format {named.format}, this release of pagein knows {FORMAT}; upgrade pagein"
-            )
         try:
             header = msgspec.json.decode(line, type=_HeaderLine)
             check_name("session", header.session)
@@ -258,7 +370,52 @@ class _SessionReader:
             )
 
     def _error(self, what: str) -> LogUnreadable:
-        return LogUnreadable(f"{self._name}, line {self._number}: {what}. Nothing was written.")
+        return _line_error(self._name, self._number, what)
+
+
+class _StoreReader:
+    """A parser of the file of a store, line after line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._digest = hashlib.sha256()
+        self._session: _SessionReader | None = None
+        self._run, self._sessions, self._requests = "", 0, 0
+        self.is_complete = False
+
+    def add_line(self, number: int, line: bytes) -> ExportedPart | None:
+        """Parse the next line; return what ends with it. Raises LogUnreadable, LogTooNew."""
+        if self.is_complete:
+            raise _line_error(self._name, number, "something stands behind the end")
+        if number > 1 and self._session is None and line.startswith(b'{"end":'):
+            self._end(number, _decode(line, _StoreEndLine, self._name, number))
+            return None
+        self._digest.update(line)
+        if number == 1:
+            if store_of_file(line, self._name) is None:
+                raise _line_error(self._name, number, "this is no store that pagein exported")
+            return None
+        if self._session is None and line.startswith(_REQUEST):
+            return self._request(number, _decode(line, _RequestLine, self._name, number))
+        self._session = self._session or _SessionReader(self._name)
+        self._session.add_line(number, line)
+        if not self._session.is_complete:
+            return None
+        session, self._session = self._session.result(), None
+        self._run, self._sessions = session.session, self._sessions + 1
+        return session
+
+    def _request(self, number: int, row: _RequestLine) -> ExportedRequest:
+        if row.run != self._run or len(row.body) > REQUEST_MAX_BYTES:
+            raise _line_error(self._name, number, "this is no request of the run before it")
+        self._requests += 1
+        return ExportedRequest(row.run, RequestRow(row.request, row.head, row.at, row.body))
+
+    def _end(self, number: int, end: _StoreEndLine) -> None:
+        known = (self._sessions, self._requests, self._digest.hexdigest())
+        if (end.sessions, end.requests, end.digest) != known:
+            raise _line_error(self._name, number, "the end tells of other lines than stand before it")
+        self.is_complete = True
 
 
 # References. A log that the library wrote is sound. A file can be made by anybody, and its hashes with it: an index of

@@ -1,4 +1,4 @@
-"""Export of a session: to one file that can be imported unchanged, or as a provider's messages."""
+"""Export of a session or a whole store: to one file that can be imported unchanged; of a session as a provider's messages, too."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pagein.backends.base import stored_log
+from pagein.backends.base import Store, stored_log
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import LogError, LogUnreadable
+from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.formats.parsing import request_rows, to_plain_json
 from pagein.log.base import Log
-from pagein.log.export import ExportedSession, export_lines, parse_session
+from pagein.log.export import (
+    ExportedPart,
+    ExportedRequest,
+    ExportedSession,
+    export_lines,
+    export_store_lines,
+    parse_session,
+    parse_store,
+    store_of_file,
+)
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.erasure.sessions import group_parts
 
 UNLIMITED_BUDGET = 2**53
 """A budget in tokens that no transcript reaches."""
@@ -83,11 +95,8 @@ def read_session(path: str | os.PathLike[str]) -> ExportedSession:
 
     Raises LogUnreadable for another, a changed or a truncated file, and LogTooNew.
     """
-    try:
-        with Path(path).open("rb") as file:
-            return parse_session(file, os.fspath(path))
-    except OSError as error:
-        raise LogUnreadable(f"{os.fspath(path)}: {error.strerror or error}") from error
+    with _open_file(path) as lines:
+        return parse_session(lines, os.fspath(path))
 
 
 def import_session(source: str | os.PathLike[str] | ExportedSession, log: Log) -> ExportResult:
@@ -108,6 +117,136 @@ def import_session(source: str | os.PathLike[str] | ExportedSession, log: Log) -
     target.import_rows(session.rows, session.blobs)
     last = next(iter(target.read(len(session.rows) - 1)), None) if session.rows else None
     return ExportResult(len(session.rows), last.digest if last else session.digest)
+
+
+# A whole store
+
+
+Tell = Callable[[int, int], None]
+"""Is told how many sessions are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """What was exported, or imported: the runs, the entries of all sessions, and the requests.
+
+    ``present`` counts the sessions that the target had already with every entry; ``skipped`` are those that it has with other
+    entries, and what belongs to their runs.
+    """
+
+    runs: int = 0
+    entries: int = 0
+    requests: int = 0
+    present: int = 0
+    skipped: tuple[str, ...] = ()
+
+
+def export_store(store: Store, path: str | os.PathLike[str], tell: Tell = lambda *_: None) -> StoreResult:
+    """Write everything that a store has of its tenant to one file: runs, branches, checkpoints, facts, requests.
+
+    A run that goes on meanwhile is in the file as it was at one moment. What LangGraph's saver and store keep in tables of
+    their own is not in it, and the search index is built again where it is imported. Raises LogError.
+    """
+    names = _part_order(store.sessions())
+    runs = {name for name in names if not is_reserved(name)}
+    entries = requests = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal entries, requests
+        done = 0
+        for line in export_store_lines(store, names, runs):
+            entries += line.startswith(b'{"position":')
+            requests += line.startswith(b'{"request":')
+            if line.startswith(b'{"end":'):
+                tell(min(done := done + 1, len(names)), len(names))
+            yield line
+
+    replace_file(Path(path), lines)
+    return StoreResult(len(runs), entries, requests)
+
+
+def _part_order(names: Sequence[str]) -> list[str]:
+    """The sessions, each run behind its branches and its own facts: where a run is there, so is all of it."""
+    parts = group_parts(names)
+    runs = [name for name in names if not is_reserved(name)]
+    of_runs = [name for run in runs for name in (*parts.get(run, ()), run)]
+    return [*(name for name in names if name not in {*of_runs}), *of_runs]
+
+
+def tenant_of_file(path: str | os.PathLike[str]) -> str | None:
+    """The tenant of a file of ``export_store``; None for another file. Raises LogUnreadable, LogTooNew."""
+    header = _header(path)
+    return None if header is None else header[0]
+
+
+def _header(path: str | os.PathLike[str]) -> tuple[str, int] | None:
+    with _open_file(path) as lines:
+        return store_of_file(next(lines, b""), os.fspath(path))
+
+
+def import_store(
+    path: str | os.PathLike[str], store: Store, *, skip: bool = False, tell: Tell = lambda *_: None
+) -> StoreResult:
+    """Restore everything in a file of ``export_store``; the store has its tenant.
+
+    The whole file is verified before anything is written. What is there already with the same entries stays, so an import
+    that was interrupted is called again. With ``skip`` a run that is there with other entries stays as it is, without it
+    LogError is raised. Raises LogUnreadable, LogTooNew, and what writing raises.
+    """
+    sizes: dict[str, tuple[int, str]] = {}
+    total = 2 * (_header(path) or ("", 0))[1]
+    for part in _read_parts(path):
+        if isinstance(part, ExportedSession):
+            sizes[part.session] = len(part.rows), part.digest
+            tell(len(sizes), total)
+    heads = {name: store.head(name) for name in sizes}
+    others = [name for name, known in sizes.items() if heads[name] and not _has(store, name, *known)]
+    if others and not skip:
+        raise LogError(
+            f"{', '.join(map(repr, others[:8]))}{f' and {len(others) - 8} more' * (len(others) > 8)}: there already, with "
+            "other entries. Nothing was written; skip them (skip=True, --skip), or import into an empty store."
+        )
+    groups = ({run, *parts} for run, parts in group_parts(sizes).items())
+    skipped = {*others}.union(*(group for group in groups if not group.isdisjoint(others)))
+    result = StoreResult(present=sum(map(bool, heads.values())) - len(others), skipped=tuple(sorted(skipped)))
+    done = len(sizes)
+    for part in _read_parts(path):
+        if isinstance(part, ExportedRequest):
+            table = store.request_table(part.run)
+            # A run that went on here has requests of its own.
+            is_wanted = part.run not in skipped and heads[part.run] in (0, sizes[part.run][0])
+            if is_wanted and table.last() < part.row.number:
+                table.add(part.row.head, part.row.at, part.row.body)
+                result = replace(result, requests=result.requests + 1)
+            continue
+        if part.session not in skipped and not heads[part.session]:
+            with closing(store.log(part.session)) as log:
+                log.import_rows(part.rows, part.blobs)
+            runs = result.runs + (not is_reserved(part.session))
+            result = replace(result, runs=runs, entries=result.entries + len(part.rows))
+        tell(done := done + 1, total)
+    return result
+
+
+def _has(store: Store, name: str, count: int, digest: str) -> bool:
+    """True where a session begins with so many entries, of which the last has this digest."""
+    with closing(store.log(name)) as log:
+        return log.head() >= count and all(entry.digest == digest for entry in log.read(count - 1, count))
+
+
+def _read_parts(path: str | os.PathLike[str]) -> Iterator[ExportedPart]:
+    with _open_file(path) as lines:
+        yield from parse_store(lines, os.fspath(path))
+
+
+@contextlib.contextmanager
+def _open_file(path: str | os.PathLike[str]) -> Iterator[Iterator[bytes]]:
+    """The lines of a file. Raises LogUnreadable where it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            yield file
+    except OSError as error:
+        raise LogUnreadable(f"{os.fspath(path)}: {error.strerror or error}") from error
 
 
 def _json(request: dict[str, Any]) -> bytes:
