@@ -224,7 +224,7 @@ def _encode_line(value: Struct) -> bytes:
 
 
 def _file_kind(line: bytes, name: str) -> str:
-    """What a file is, by its first line; "" for none of pagein. Raises LogTooNew."""
+    """The kind of a file, by its first line; "" for none of pagein. Raises LogTooNew."""
     try:
         named = msgspec.json.decode(line, type=_FileKind)
     except (ValueError, RecursionError):

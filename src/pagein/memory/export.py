@@ -128,7 +128,7 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What was exported, or imported: the runs, the entries of all sessions, and the requests.
+    """The result of an export or import: the runs, the entries of all sessions, and the requests.
 
     ``present`` counts the sessions that the target had already with every entry; ``skipped`` are those that it has with other
     entries, and what belongs to their runs.
