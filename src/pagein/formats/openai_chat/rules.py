@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pagein.errors import FormatError
@@ -57,13 +58,10 @@ def problems(request: Any) -> tuple[str, ...]:
         return (str(error),)
     if not messages:
         return ("messages: there is none",)
-    faults = []
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            faults.append(f"messages[{index}]: expected an object, not {type_name(message)}")
+    faults = no_objects("messages", messages)
     if faults:
         return tuple(faults)
-    faults += _order_problems(messages)
+    faults += order_problems("messages", [message.get("role") for message in messages])
     faults += _pair_problems(messages)
     for index, message in enumerate(messages):
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(message))
@@ -76,50 +74,76 @@ def problems(request: Any) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _order_problems(messages: Rows) -> Iterator[str]:
-    roles = [message.get("role") for message in messages]
-    spoken_at = [index for index, role in enumerate(roles) if role not in SYSTEM_ROLES]
-    if not spoken_at:
-        yield "messages: there is nothing but instructions"
+def no_objects(key: str, rows: list[Any]) -> list[str]:
+    """Return a fault for each row of the request's ``key`` that is no object."""
+    wrong = ((index, row) for index, row in enumerate(rows) if not isinstance(row, dict))
+    return [f"{key}[{index}]: expected an object, not {type_name(row)}" for index, row in wrong]
+
+
+def order_problems(key: str, roles: list[Any], article: str = "") -> Iterator[str]:
+    """Yield where the user does not begin, behind the instructions, or where neither the user nor a tool ends."""
+    first = next((index for index, role in enumerate(roles) if role not in SYSTEM_ROLES), None)
+    if first is None:
+        yield f"{key}: there is nothing but instructions"
         return
-    first, last = spoken_at[0], len(roles) - 1
+    last = len(roles) - 1
     if roles[first] != "user":
-        yield f"messages[{first}]: the conversation begins with {roles[first]}, not user"
+        yield f"{key}[{first}]: the conversation begins with {article}{roles[first]}, not {article}user"
     if roles[last] not in ("user", "tool", *SYSTEM_ROLES):
-        yield f"messages[{last}]: the request ends with {roles[last]}, not user or tool"
+        yield f"{key}[{last}]: the request ends with {article}{roles[last]}, not {article}user or {article}tool"
+
+
+@dataclass(slots=True)
+class TurnCalls:
+    """The calls of the current turn: each is answered exactly once, directly after the turn."""
+
+    key: str
+    used_ids: set[str] = field(default_factory=set)
+    open: dict[str, tuple[int, str]] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+
+    def close(self) -> Iterator[str]:
+        """End the turn."""
+        for call_id, (position, _) in self.open.items():
+            yield f"{self.key}[{position}]: call {call_id!r} is not answered"
+        self.open, self.answered = {}, set()
+
+    def add_call(self, index: int, place: str, call_id: str, kind: str = "") -> Iterator[str]:
+        """Add a call of a row; ``place`` is that of its id."""
+        if call_id in self.used_ids:
+            yield f"{self.key}[{index}]{place}: {call_id!r} is used twice"
+            return
+        self.used_ids.add(call_id)
+        self.open[call_id] = (index, kind)
+
+    def add_answer(self, index: int, call_id: str) -> Iterator[str]:
+        """Add an answer."""
+        if call_id in self.answered:
+            yield f"{self.key}[{index}]: a second answer to call {call_id!r}"
+        elif call_id not in self.open:
+            yield f"{self.key}[{index}]: an answer to {call_id!r}, which is no call directly before it"
+        else:
+            del self.open[call_id]
+            self.answered.add(call_id)
 
 
 def _pair_problems(messages: Rows) -> Iterator[str]:
-    """Check that each call is answered exactly once, directly after its message."""
-    used_ids: set[str] = set()
-    open_calls: dict[str, int] = {}
-    answered: set[str] = set()
+    calls = TurnCalls("messages")
     for index, message in enumerate(messages):
         if message.get("role") == "tool":
             call_id = message.get("tool_call_id")
             if not isinstance(call_id, str) or not call_id:
                 yield f"messages[{index}].tool_call_id: missing or empty"
-            elif call_id in answered:
-                yield f"messages[{index}]: a second answer to call {call_id!r}"
-            elif call_id not in open_calls:
-                yield f"messages[{index}]: an answer to {call_id!r}, which is no call directly before it"
             else:
-                del open_calls[call_id]
-                answered.add(call_id)
+                yield from calls.add_answer(index, call_id)
             continue
-        yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
-        open_calls, answered = {}, set()
+        yield from calls.close()
         for place, call_id in _call_ids(message):
             if not isinstance(call_id, str) or not is_short_id(call_id):
                 yield f"messages[{index}].tool_calls[{place}].id: expected 1 to {ID_MAX_CHARS} characters, not {call_id!r}"
-            if not isinstance(call_id, str) or not call_id:
-                continue
-            if call_id in used_ids:
-                yield f"messages[{index}].tool_calls[{place}].id: {call_id!r} is used twice"
-            else:
-                used_ids.add(call_id)
-                open_calls[call_id] = index
-    yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
+            if isinstance(call_id, str) and call_id:
+                yield from calls.add_call(index, f".tool_calls[{place}].id", call_id)
+    yield from calls.close()
 
 
 def is_short_id(call_id: str) -> bool:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pagein.formats.openai_chat.rules import TurnCalls, no_objects, order_problems
 from pagein.formats.parsing import is_utf8, type_name
 
 NAME: Final = "openai-responses"
@@ -29,8 +29,6 @@ REASONED_KEY = "_thought"
 """Note: reasoning came before this message or call, and its id is invalid without it."""
 
 NOTE_KEYS = (ITEM_KEY, REASONED_KEY)
-
-SYSTEM_ROLES = ("system", "developer")
 
 TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
 """The answers whose output is text or a list of parts."""
@@ -87,15 +85,11 @@ def problems(rows: list[Any]) -> tuple[str, ...]:
     """Return every rule the items break, in their order. Never raises."""
     if not rows:
         return ("input: there is none",)
-    faults = [
-        f"input[{index}]: expected an object, not {type_name(row)}"
-        for index, row in enumerate(rows)
-        if not isinstance(row, dict)
-    ]
+    faults = no_objects("input", rows)
     if faults:
         return tuple(faults)
     makers = [maker_of(row) for row in rows]
-    faults += _order_problems(makers)
+    faults += order_problems("input", makers, "the ")
     faults += _pair_problems(rows, makers)
     faults += _id_problems(rows)
     for index, row in enumerate(rows):
@@ -121,61 +115,20 @@ def maker_of(row: dict[str, Any]) -> str:
     return "tool" if is_answer else "model"
 
 
-def _order_problems(makers: list[str]) -> Iterator[str]:
-    spoken_at = [index for index, maker in enumerate(makers) if maker != "system"]
-    if not spoken_at:
-        yield "input: there is nothing but instructions"
-        return
-    first, last = spoken_at[0], len(makers) - 1
-    if makers[first] != "user":
-        yield f"input[{first}]: the conversation begins with the {makers[first]}, not the user"
-    if makers[last] not in ("user", "tool", "system"):
-        yield f"input[{last}]: the request ends with the {makers[last]}, not the user or a tool"
-
-
-@dataclass(slots=True)
-class _TurnCalls:
-    """The calls of the current turn."""
-
-    used_ids: set[str] = field(default_factory=set)
-    open: dict[str, tuple[int, str]] = field(default_factory=dict)
-    answered: set[str] = field(default_factory=set)
-
-    def close(self) -> Iterator[str]:
-        for call_id, (position, _) in self.open.items():
-            yield f"input[{position}]: call {call_id!r} is not answered"
-        self.open, self.answered = {}, set()
-
-    def add_call(self, index: int, call_id: str, kind: str) -> Iterator[str]:
-        if call_id in self.used_ids:
-            yield f"input[{index}].call_id: {call_id!r} is used twice"
-            return
-        self.used_ids.add(call_id)
-        self.open[call_id] = (index, kind)
-
-    def add_answer(self, index: int, call_id: str, kind: str) -> Iterator[str]:
-        if call_id in self.answered:
-            yield f"input[{index}]: a second answer to call {call_id!r}"
-        elif call_id not in self.open:
-            yield f"input[{index}]: an answer to {call_id!r}, which is no call directly before it"
-        else:
-            position, call_type = self.open.pop(call_id)
-            self.answered.add(call_id)
-            if ANSWER_TYPES[call_type] != kind:
-                yield f"input[{index}]: {kind} does not answer the {call_type} of input[{position}]"
-
-
 def _pair_problems(rows: list[dict[str, Any]], makers: list[str]) -> Iterator[str]:
-    calls = _TurnCalls()
+    calls = TurnCalls("input")
     for index, (row, maker) in enumerate(zip(rows, makers, strict=True)):
         kind = str(row.get("type") or "message")
         if maker == "tool":
-            yield from calls.add_answer(index, row[call_id_key(kind)], kind)
+            position, call_type = calls.open.get(row[call_id_key(kind)], (0, ""))
+            yield from calls.add_answer(index, row[call_id_key(kind)])
+            if ANSWER_TYPES.get(call_type, kind) != kind:
+                yield f"input[{index}]: {kind} does not answer the {call_type} of input[{position}]"
             continue
         if maker != "model" or calls.answered:
             yield from calls.close()
         if kind in ANSWER_TYPES and isinstance(row.get("call_id"), str):
-            yield from calls.add_call(index, row["call_id"], kind)
+            yield from calls.add_call(index, ".call_id", row["call_id"], kind)
     yield from calls.close()
 
 

@@ -23,7 +23,7 @@ from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.base import Item, WireFormat
-from pagein.formats.openai_chat.rules import IMAGE_TYPES
+from pagein.formats.openai_chat.rules import IMAGE_TYPES, SYSTEM_ROLES
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.rules import (
     ANSWER_TYPES,
@@ -32,7 +32,6 @@ from pagein.formats.openai_responses.rules import (
     NAME,
     NOTE_KEYS,
     REASONED_KEY,
-    SYSTEM_ROLES,
     TEXT_ANSWERS,
     Row,
     call_id_key,
