@@ -6,7 +6,7 @@ import json as json_
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,10 +26,6 @@ from pagein.memory.config import load
 from pagein.memory.config.build import build_options
 
 Id = Annotated[str, Parameter(help="Id of the fact, such as fu12.")]
-User = Annotated[str | None, Parameter(help="User whose facts are used. Default: only the session's and the tenant's.")]
-Session = Annotated[str | None, Parameter(help="Session whose facts are used too.")]
-Project = Annotated[str | None, Parameter(help="Project whose facts are used too.")]
-Tenant = Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")]
 Scope = Annotated[str | None, Parameter(help="task, session, project, user or tenant. Default: user, if one is named.")]
 OnlyScope = Annotated[str | None, Parameter(help="Only facts of the task, session, project, user or tenant.")]
 ImportScope = Annotated[str | None, Parameter(help="Scope of all of them. Default: that of each in the file.")]
@@ -37,6 +33,22 @@ Reason = Annotated[str, Parameter(help="Reason, which is kept in the history.")]
 Category = Annotated[
     str, Parameter(help="preference, knowledge, context, behaviour, goal, correction, constraint or procedure.")
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose facts a command uses. The configuration completes them."""
+
+    user: Annotated[
+        str | None, Parameter(help="User whose facts are used. Default: only the session's and the tenant's.")
+    ] = None
+    session: Annotated[str | None, Parameter(help="Session whose facts are used too.")] = None
+    project: Annotated[str | None, Parameter(help="Project whose facts are used too.")] = None
+    tenant: Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")] = None
+
+
+ANYONE = Owners()
 
 COMMANDS = ("list", "search", "add", "correct", "remove", "history", "export", "import")
 
@@ -61,8 +73,8 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def list_facts(
-    db: StoreAddress, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None,
-    scope: OnlyScope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None, all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
+    db: StoreAddress, /, *, owners: Owners = ANYONE, scope: OnlyScope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None,
+    all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """List the facts that are valid now.
@@ -71,16 +83,15 @@ def list_facts(
 
       pagein facts list run.db --user alice
     """
-    with _open_facts(db, user, session, project, tenant) as facts:
+    with _open_facts(db, owners) as facts:
         matches = facts.list(scope=scope, category=category, all=all)  # type: ignore[arg-type]
     title = _output.count_of(len(matches), "fact")
-    _print_facts(matches, json=json, title=title, elsewhere=lambda: _other_users(db, user, tenant))
+    _print_facts(matches, json=json, title=title, elsewhere=lambda: _other_users(db, owners))
     return 0
 
 
 def search(
-    db: StoreAddress, query: Annotated[str, Parameter(help="Text to compare the facts with.")], /, *, user: User = None,
-    session: Session = None, project: Project = None, tenant: Tenant = None,
+    db: StoreAddress, query: Annotated[str, Parameter(help="Text to compare the facts with.")], /, *, owners: Owners = ANYONE,
     limit: Annotated[int, Parameter(help="Maximum number of facts.")] = 10, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Search the facts for a query, best match first.
@@ -89,7 +100,7 @@ def search(
 
       pagein facts search run.db "how to write tests" --user alice
     """
-    with _open_facts(db, user, session, project, tenant) as facts:
+    with _open_facts(db, owners) as facts:
         matches = (*facts.find_procedures(query, limit=limit), *facts.search(query, limit=limit))[:limit]
     if json:
         _output.print_json([asdict(match) for match in matches])
@@ -98,16 +109,15 @@ def search(
     _output.print_table(
         _output.count_of(len(matches), "fact"), "id", "category", "content", "score", text_columns=3,
         rows=((fact.id, fact.category, fact.content, score) for fact, score in facts_and_scores),
-        empty="" if matches else f"No facts match.{_other_users(db, user, tenant)}",
+        empty="" if matches else f"No facts match.{_other_users(db, owners)}",
     )  # fmt: skip
     return 0
 
 
 def add(
     db: StoreAddress, content: Annotated[str, Parameter(help="One sentence that is clear on its own.")], /, *,
-    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: Scope = None,
-    category: Category = "context", confidence: Annotated[float, Parameter(help="From 0 to 1.")] = 1.0,
-    reason: Reason = "", json: AsJson = False,
+    owners: Owners = ANYONE, scope: Scope = None, category: Category = "context",
+    confidence: Annotated[float, Parameter(help="From 0 to 1.")] = 1.0, reason: Reason = "", json: AsJson = False,
 ) -> int:  # fmt: skip
     """Add a fact, or confirm it if it is known.
 
@@ -115,7 +125,7 @@ def add(
 
       pagein facts add run.db "Prefers pytest" --category preference --user alice
     """
-    with _open_facts(db, user, session, project, tenant, new=True) as facts:
+    with _open_facts(db, owners, new=True) as facts:
         fact = facts.add(
             content, category=category, confidence=confidence, scope=scope, author="user", reason=reason  # type: ignore[arg-type]
         )  # fmt: skip
@@ -124,9 +134,8 @@ def add(
 
 
 def correct(
-    db: StoreAddress, id: Id, content: Annotated[str, Parameter(help="The correct sentence.")], /, *, user: User = None,
-    session: Session = None, project: Project = None, tenant: Tenant = None, reason: Reason = "corrected",
-    json: AsJson = False,
+    db: StoreAddress, id: Id, content: Annotated[str, Parameter(help="The correct sentence.")], /, *,
+    owners: Owners = ANYONE, reason: Reason = "corrected", json: AsJson = False,
 ) -> int:  # fmt: skip
     """Replace a fact. The history keeps the old one.
 
@@ -134,23 +143,22 @@ def correct(
 
       pagein facts correct run.db fu12 "Prefers unittest" --user alice
     """
-    with _open_facts(db, user, session, project, tenant, write=True) as facts:
+    with _open_facts(db, owners, write=True) as facts:
         fact = facts.correct(id, content, reason=reason)
     _print_facts([fact], json=json, title="stated")
     return 0
 
 
 def remove(
-    db: StoreAddress, id: Id, /, *, user: User = None, session: Session = None, project: Project = None,
-    tenant: Tenant = None, reason: Reason = "removed by hand", json: AsJson = False,
-) -> int:  # fmt: skip
+    db: StoreAddress, id: Id, /, *, owners: Owners = ANYONE, reason: Reason = "removed by hand", json: AsJson = False
+) -> int:
     """Remove a fact. The history keeps its content and the reason.
 
     For example:
 
       pagein facts remove run.db fu12 --reason "moved to uv" --user alice
     """
-    with _open_facts(db, user, session, project, tenant, write=True) as facts:
+    with _open_facts(db, owners, write=True) as facts:
         fact = facts.remove(id, reason=reason, author="user")
     _print_facts([fact], json=json, title="removed")
     return 0
@@ -158,7 +166,7 @@ def remove(
 
 def history(
     db: StoreAddress, id: Annotated[str | None, Parameter(help="Id of one fact. Default: all facts.")] = None, /, *,
-    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, json: AsJson = False,
+    owners: Owners = ANYONE, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Show the changes of a fact, or of all facts, with author and reason.
 
@@ -166,7 +174,7 @@ def history(
 
       pagein facts history run.db fu12 --user alice
     """
-    with _open_facts(db, user, session, project, tenant) as facts:
+    with _open_facts(db, owners) as facts:
         changes = facts.audit() if id is None else facts.history(id)
     if json:
         _output.print_json([asdict(change) for change in changes])
@@ -177,29 +185,26 @@ def history(
     )
     _output.print_table(
         _output.count_of(len(changes), "change"), "id", "what", "by", "content", "reason", rows=cells, text_columns=5,
-        wraps=("content", "reason"), empty="" if changes else f"No changes.{_other_users(db, user, tenant)}",
+        wraps=("content", "reason"), empty="" if changes else f"No changes.{_other_users(db, owners)}",
     )  # fmt: skip
     return 0
 
 
-def export(
-    db: StoreAddress, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None
-) -> int:
+def export(db: StoreAddress, /, *, owners: Owners = ANYONE) -> int:
     """Print all facts as JSON, which pagein facts import reads.
 
     For example:
 
       pagein facts export run.db --user alice > facts.json
     """
-    with _open_facts(db, user, session, project, tenant) as facts:
+    with _open_facts(db, owners) as facts:
         _output.print_json(facts.export())
     return 0
 
 
 def import_file(
     db: StoreAddress, file: Annotated[Path, Parameter(help="Exported facts, or deer-flow's memory.json; - is stdin.")], /, *,
-    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: ImportScope = None,
-    json: AsJson = False,
+    owners: Owners = ANYONE, scope: ImportScope = None, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Add the facts of a file. Known facts are confirmed.
 
@@ -214,23 +219,14 @@ def import_file(
         raise ConfigurationError(f"{file}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}", path=str(file)) from error
-    with _open_facts(db, user, session, project, tenant, new=True) as facts:
+    with _open_facts(db, owners, new=True) as facts:
         imported = facts.import_(data, scope=scope)  # type: ignore[arg-type]
     _print_facts(imported, json=json, title=f"{_output.count_of(len(imported), 'fact')} stated or confirmed")
     return 0
 
 
 @contextmanager
-def _open_facts(
-    db: str,
-    user: str | None,
-    session: str | None,
-    project: str | None,
-    tenant: str | None,
-    *,
-    write: bool = False,
-    new: bool = False,
-) -> Iterator[Facts]:
+def _open_facts(db: str, owners: Owners, *, write: bool = False, new: bool = False) -> Iterator[Facts]:
     """Open the facts of a store; ``new`` also creates it. The configuration completes the options."""
     config = load()
     settings = build_options(config.values).get("facts")
@@ -238,10 +234,7 @@ def _open_facts(
     readonly = not (write or new)
     with Facts.open(
         db,
-        session=option_or_setting(config, "session", session),
-        user=option_or_setting(config, "user", user),
-        project=option_or_setting(config, "project", project),
-        tenant=option_or_setting(config, "tenant", tenant),
+        **{name: option_or_setting(config, name, value) for name, value in asdict(owners).items()},
         settings=settings if isinstance(settings, Settings) else None,
         readonly=readonly or not (new or exists),
         timeout=config.value("timeout"),
@@ -250,14 +243,14 @@ def _open_facts(
         yield facts
 
 
-def _other_users(db: str, user: str | None, tenant: str | None) -> str:
+def _other_users(db: str, owners: Owners) -> str:
     """Say where else facts may be, for where none were found: under the users that have some, or another tenant."""
     if not is_postgres(db) and not Path(db).exists():
         return ""
     config = load()
-    store = open_store(db, tenant=option_or_setting(config, "tenant", tenant), readonly=True)
+    store = open_store(db, tenant=option_or_setting(config, "tenant", owners.tenant), readonly=True)
     users = users_with_facts(store.sessions())
-    if option_or_setting(config, "user", user) in users:
+    if option_or_setting(config, "user", owners.user) in users:
         return ""
     return f" {_stores.users_hint(sorted(users))} {_stores.OTHER_TENANT}".replace("  ", " ")
 
