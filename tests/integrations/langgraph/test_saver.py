@@ -281,6 +281,15 @@ def test_misuse_is_told(saver, tmp_path):
         PageinSaver(tmp_path / "other")
 
 
+def test_a_forked_process_opens_its_own(saver, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: -1)
+        with pytest.raises(LogClosed, match="forked"):
+            saver.get_tuple(config("a"))
+        saver.close()
+    assert saver.get_tuple(config("a")) is None, "the parent's connection is open"
+
+
 @pytest.mark.parametrize("owner", [PageinSaver, PageinStore])
 @pytest.mark.parametrize("tenant", [None, 7, b"x", lambda config: "acme"], ids=["None", "7", "bytes", "a function"])
 def test_a_tenant_that_is_no_name_is_refused_at_once(tmp_path, owner, tenant):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 
-from pagein.backends.sqlite.connection import open_database, translate_errors
+from pagein.backends.sqlite.connection import SharedDatabase
 from pagein.backends.sqlite.migrations import CLAIMS_TABLE
 
 _TAKE = """INSERT INTO worker_claims VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant, session, kind)
@@ -16,7 +15,7 @@ _TAKE = """INSERT INTO worker_claims VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant,
 _MINE = "WHERE tenant = ? AND session = ? AND kind = ? AND worker = ?"
 
 
-class Claims:
+class Claims(SharedDatabase):
     """The claims on one tenant's jobs in a file. ``lease`` in seconds: how long a claim outlives its worker.
 
     Raises LogError where the file is foreign, busy, or not writable.
@@ -25,10 +24,9 @@ class Claims:
     def __init__(
         self, path: str, worker: str, *, tenant: str = "", lease: float = 30.0, clock: Callable[[], float] = time.time
     ) -> None:
-        self._path, self._worker, self._tenant = path, worker, tenant
+        self._worker, self._tenant = worker, tenant
         self._lease, self._clock = lease, clock
-        self._lock = threading.Lock()
-        self._database = open_database(path, timeout=5.0, synchronous="NORMAL", readonly=False)
+        self._connect(path, timeout=5.0, synchronous="NORMAL")
         self._execute(CLAIMS_TABLE)
 
     @contextlib.contextmanager
@@ -49,11 +47,6 @@ class Claims:
             renewing.join()
             self._execute(f"DELETE FROM worker_claims {_MINE}", *key, self._worker)  # noqa: S608 - ours
 
-    def close(self) -> None:
-        """Release the file."""
-        with self._lock:
-            self._database.close()
-
     def _renew(self, key: tuple[str, str, str], over: threading.Event) -> None:
         while not over.wait(self._lease / 3):
             # A file that is busy for a moment is tried again before the lease is over.
@@ -65,6 +58,5 @@ class Claims:
 
     def _execute(self, statement: str, *values: object) -> int:
         """Run one statement in a transaction of its own; return how many rows it changed."""
-        with self._lock, translate_errors(self._path, writing=True):
-            cursor: sqlite3.Cursor = self._database.execute(statement, values)
-            return cursor.rowcount
+        with self._using(writing=True) as database:
+            return database.execute(statement, values).rowcount

@@ -15,7 +15,16 @@ from itertools import chain
 from pathlib import Path
 
 from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS, READABLE
-from pagein.errors import ConfigurationError, LogBusy, LogError, LogTooNew, LogUnreadable, LogUnwritable, PageinError
+from pagein.errors import (
+    ConfigurationError,
+    LogBusy,
+    LogClosed,
+    LogError,
+    LogTooNew,
+    LogUnreadable,
+    LogUnwritable,
+    PageinError,
+)
 
 PAGE_BYTES = 8192
 """Bytes of a page in a new file: of SQLite's 4,096 a tenth stays empty behind rows of a thousand; an append is as fast."""
@@ -52,6 +61,60 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
         _refuse_unwritable(where)
         _create_private(where)
         return _prepare(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
+
+
+class SharedDatabase:
+    """A base with a connection that its threads use in turn, and a forked process not at all. Errors are LogErrors."""
+
+    what = "log"
+    """The word for it in errors."""
+
+    def _connect(self, path: str, *, timeout: float, synchronous: str, readonly: bool = False) -> None:
+        self.path, self._process, self._lock = path, os.getpid(), threading.RLock()
+        self._database: sqlite3.Connection | None = open_database(
+            path, timeout=timeout, synchronous=synchronous, readonly=readonly
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """False after ``close``."""
+        return self._database is not None
+
+    def close(self) -> None:
+        """Release the file; a second call does nothing."""
+        if os.getpid() != self._process:
+            return  # the connection is the parent's
+        with self._lock:
+            database, self._database = self._database, None
+            if database is not None:
+                self._release(database)
+
+    def _release(self, database: sqlite3.Connection) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            database.close()
+
+    @contextlib.contextmanager
+    def _using(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
+        """Lend the connection to this thread alone."""
+        if os.getpid() != self._process:
+            # SQLite's locks do not survive a fork; writing through the copy would damage the file.
+            raise LogClosed(f"{self.path}: opened before this process was forked; open the {self.what} again in here")
+        with self._lock:
+            if self._database is None:
+                raise LogClosed(f"{self.path}: this {self.what} was closed; open it again")
+            with translate_errors(self.path, writing=writing):
+                yield self._database
+
+    @contextlib.contextmanager
+    def _within(self, begin: str, *, writing: bool) -> Iterator[sqlite3.Connection]:
+        """A transaction, rolled back unless it is committed."""
+        with self._using(writing=writing) as database:
+            database.execute(begin)
+            try:
+                yield database
+            finally:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
 
 
 class FileMark:

@@ -12,12 +12,11 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-from pagein.backends.sqlite.connection import FileMark, open_database, translate_errors
+from pagein.backends.sqlite.connection import FileMark, SharedDatabase
 from pagein.backends.sqlite.migrations import CHECKPOINT_TABLES, GraphTable
-from pagein.errors import ConfigurationError, LogClosed
+from pagein.errors import ConfigurationError
 
 DIGEST_BYTES = 16
 
@@ -92,38 +91,30 @@ def select_checkpoints(conditions: Iterable[str]) -> str:
 Typed = tuple[str, bytes]
 
 
-class GraphTables:
+class GraphTables(SharedDatabase):
     """The database of a graph: one connection, one transaction at a time. Raises LogError, never a driver's error."""
+
+    what = "store"
 
     def __init__(self, url: str | os.PathLike[str], *, timeout: float = 5.0, synchronous: str = "FULL") -> None:
         path = os.fspath(url)
         if not isinstance(path, str) or "://" in path:
             raise ConfigurationError(f"checkpoints and items are kept in a SQLite file or ':memory:', not {path!r}")
-        self.path = path
-        self._turn = threading.RLock()
-        self._closed = False
-        self._database = open_database(path, timeout=timeout, synchronous=synchronous, readonly=False)
+        self._connect(path, timeout=timeout, synchronous=synchronous)
         self._file = FileMark(path)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: all of it, or nothing."""
-        with self._turn, translate_errors(self.path, writing=True):
-            self._check_open()
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                self._file.check()
-                yield self._database
-                self._database.execute("COMMIT")
-            finally:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
+        with self._within("BEGIN IMMEDIATE", writing=True) as database:
+            self._file.check()
+            yield database
+            database.execute("COMMIT")
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """The rows of a query."""
-        with self._turn, translate_errors(self.path, writing=False):
-            self._check_open()
-            return self._database.execute(statement, values).fetchall()
+        with self._using(writing=False) as database:
+            return database.execute(statement, values).fetchall()
 
     def create(self, tables: Iterable[GraphTable]) -> None:
         """Create the tables that are missing."""
@@ -131,16 +122,6 @@ class GraphTables:
             for table in tables:
                 columns = f"{table.columns}, PRIMARY KEY ({table.key})"
                 database.execute(f"CREATE TABLE IF NOT EXISTS {table.name} ({columns}) STRICT")
-
-    def close(self) -> None:
-        """Release the file; a second call does nothing."""
-        with self._turn:
-            self._closed = True
-            self._database.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LogClosed(f"{self.path}: this was closed; open it again to go on")
 
 
 def element_digest(element: Typed) -> bytes:

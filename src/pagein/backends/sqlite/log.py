@@ -20,14 +20,14 @@ from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import (
     MEMORY,
     FileMark,
+    SharedDatabase,
     has_residue,
     is_busy,
-    open_database,
     set_wait,
     translate_errors,
 )
 from pagein.backends.sqlite.requests import RunKey, SQLiteRequests, forget_requests
-from pagein.errors import Conflict, LogClosed, LogUnreadable
+from pagein.errors import Conflict, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
@@ -71,7 +71,7 @@ ROWS_AT_ONCE = 100
 _TYPES = (int, float, str, int, bytes, str)
 
 
-class SQLiteLog(RowLogBase):
+class SQLiteLog(SharedDatabase, RowLogBase):
     """A StoredLog in a SQLite file, in WAL mode; ``append`` returns after the disk has it.
 
     ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with
@@ -89,14 +89,13 @@ class SQLiteLog(RowLogBase):
         self, path: str | os.PathLike[str], *, session: str = "default", **options: Unpack[StoreOptions]
     ) -> None:
         self.store = SQLiteStore(path, **options)
-        self.path, self.tenant, self.readonly = self.store.path, self.store.tenant, self.store.readonly
+        self.tenant, self.readonly = self.store.tenant, self.store.readonly
         self.session = hash_chain.check_name("session", session)
         self._timeout, self._encryption = self.store.timeout, self.store.encryption(self.session)
         self._tip: Tip | None = None
-        self._lock, self._turn = threading.Lock(), threading.Lock()
-        self._process = os.getpid()
-        self._database: sqlite3.Connection | None = open_database(
-            self.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
+        self._turn = threading.Lock()
+        self._connect(
+            self.store.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
         self.file = self.store.file = FileMark(self.path)
         if self.path != MEMORY:
@@ -110,11 +109,6 @@ class SQLiteLog(RowLogBase):
 
     def head(self) -> int:
         return self._head_of(self.session)
-
-    @property
-    def is_open(self) -> bool:
-        """False after ``close``."""
-        return self._database is not None
 
     def _head_of(self, session: str) -> int:
         with self._using(writing=False) as database:
@@ -201,32 +195,14 @@ class SQLiteLog(RowLogBase):
         with self._using(writing=True) as database, self._transaction(database):
             sqlite_snapshots.drop_snapshots(database, (self.tenant, self.session))
 
-    def close(self) -> None:
-        """Bring the WAL into the file and release it; a second call does nothing."""
-        if os.getpid() != self._process:
-            return  # the connection is the parent's
-        with self._lock:
-            database, self._database = self._database, None
-            if database is None:
-                return
-            # Passive: it does not wait for others. Nothing is lost where it fails, the WAL is read at the next opening.
-            # A damaged file's errors may not even be text.
-            with contextlib.suppress(sqlite3.Error, ValueError):
-                database.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            with translate_errors(self.path, writing=True):
-                database.close()
-
-    @contextlib.contextmanager
-    def _using(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
-        """Lend the connection to this thread alone; errors are LogErrors."""
-        if os.getpid() != self._process:
-            # SQLite's locks do not survive a fork; writing through the copy would damage the file.
-            raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
-        with self._lock:
-            if self._database is None:
-                raise LogClosed(f"{self.path}: this log was closed; open it again")
-            with translate_errors(self.path, writing=writing):
-                yield self._database
+    def _release(self, database: sqlite3.Connection) -> None:
+        """Bring the WAL into the file and release it."""
+        # Passive: it does not wait for others. Nothing is lost where it fails, the WAL is read at the next opening.
+        # A damaged file's errors may not even be text.
+        with contextlib.suppress(sqlite3.Error, ValueError):
+            database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        with translate_errors(self.path, writing=True):
+            database.close()
 
     def _in(self, database: sqlite3.Connection, session: str | None = None) -> SQLiteRows:
         """The rows of this session, or of another."""

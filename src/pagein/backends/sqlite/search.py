@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pagein.backends.sqlite import migrations as schema
-from pagein.backends.sqlite.connection import open_database, translate_errors
-from pagein.errors import ConfigurationError, LogClosed, LogError
+from pagein.backends.sqlite.connection import SharedDatabase
+from pagein.errors import ConfigurationError, LogError
 from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder, Role
 from pagein.search.index import SearchIndex
@@ -282,18 +280,15 @@ class SqliteSearchIndex(SearchIndex):
         super().__init__(store, session=session, own_tools=own_tools)
 
 
-class SqliteIndexStore(IndexStore):
+class SqliteIndexStore(SharedDatabase, IndexStore):
     """The IndexStore in a SQLite file, over a connection of its own."""
 
+    what = "index"
     problems: tuple[str, ...] = ()
 
     def __init__(self, path: str, *, tenant: str, embedder: Embedder | None, timeout: float) -> None:
-        self.path, self._tenant = path, tenant
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._database: sqlite3.Connection | None = open_database(
-            path, timeout=timeout, synchronous="NORMAL", readonly=False
-        )
+        self._tenant = tenant
+        self._connect(path, timeout=timeout, synchronous="NORMAL")
         try:
             self._prepare()
             self.vectors: VectorStore | None = None if embedder is None else vectors_of(embedder)
@@ -302,11 +297,11 @@ class SqliteIndexStore(IndexStore):
             raise
 
     def run_read(self, work: Callable[[SqliteIndexReader], T]) -> T:
-        with self._within("BEGIN") as database:
+        with self._within("BEGIN", writing=False) as database:
             return work(SqliteIndexReader(database, self._tenant))
 
     def run_write(self, work: Callable[[SqliteIndexWriter], T]) -> T:
-        with self._within("BEGIN IMMEDIATE") as database:
+        with self._within("BEGIN IMMEDIATE", writing=False) as database:
             result = work(SqliteIndexWriter(database, self._tenant))
             database.execute("COMMIT")
             return result
@@ -321,43 +316,12 @@ class SqliteIndexStore(IndexStore):
     def recreate(self) -> None:
         self.run_write(lambda writing: schema.recreate_index(writing.database))
 
-    def close(self) -> None:
-        if os.getpid() != self._process:
-            return
-        with self._lock:
-            database, self._database = self._database, None
-            if database is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    database.close()
-
     def _prepare(self) -> None:
-        with self._using() as database:
+        with self._using(writing=False) as database:
             database.execute("PRAGMA secure_delete = ON")
             trusted = _is_current(database)
         if not trusted:
             self.run_write(_make_current)
-
-    @contextlib.contextmanager
-    def _within(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """A transaction on the connection, rolled back unless it is committed."""
-        with self._using() as database:
-            database.execute(begin)
-            try:
-                yield database
-            finally:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection to this thread alone; errors are LogErrors."""
-        if os.getpid() != self._process:
-            raise LogClosed(f"{self.path}: opened before this process was forked; open the index again in here")
-        with self._lock:
-            if self._database is None:
-                raise LogClosed(f"{self.path}: this index was closed; open it again")
-            with translate_errors(self.path, writing=False):
-                yield self._database
 
 
 def vectors_of(embedder: Embedder) -> VectorStore:
