@@ -37,7 +37,7 @@ Category = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Owners:
+class OwnerOptions:
     """Whose facts a command uses. The configuration completes them."""
 
     user: Annotated[
@@ -48,7 +48,7 @@ class Owners:
     tenant: Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")] = None
 
 
-ANYONE = Owners()
+ANYONE = OwnerOptions()
 
 COMMANDS = ("list", "search", "add", "correct", "remove", "history", "export", "import")
 
@@ -73,7 +73,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def list_facts(
-    db: StoreAddress, /, *, owners: Owners = ANYONE, scope: OnlyScope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None,
+    db: StoreAddress, /, *, owners: OwnerOptions = ANYONE, scope: OnlyScope = None, category: Annotated[str | None, Parameter(help="Only this category.")] = None,
     all: Annotated[bool, Parameter(help="Include facts whose time is over. Replaced and removed ones are in pagein facts history.")] = False,
     json: AsJson = False,
 ) -> int:  # fmt: skip
@@ -91,7 +91,7 @@ def list_facts(
 
 
 def search(
-    db: StoreAddress, query: Annotated[str, Parameter(help="Text to compare the facts with.")], /, *, owners: Owners = ANYONE,
+    db: StoreAddress, query: Annotated[str, Parameter(help="Text to compare the facts with.")], /, *, owners: OwnerOptions = ANYONE,
     limit: Annotated[int, Parameter(help="Maximum number of facts.")] = 10, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Search the facts for a query, best match first.
@@ -116,7 +116,7 @@ def search(
 
 def add(
     db: StoreAddress, content: Annotated[str, Parameter(help="One sentence that is clear on its own.")], /, *,
-    owners: Owners = ANYONE, scope: Scope = None, category: Category = "context",
+    owners: OwnerOptions = ANYONE, scope: Scope = None, category: Category = "context",
     confidence: Annotated[float, Parameter(help="From 0 to 1.")] = 1.0, reason: Reason = "", json: AsJson = False,
 ) -> int:  # fmt: skip
     """Add a fact, or confirm it if it is known.
@@ -135,7 +135,7 @@ def add(
 
 def correct(
     db: StoreAddress, id: Id, content: Annotated[str, Parameter(help="The correct sentence.")], /, *,
-    owners: Owners = ANYONE, reason: Reason = "corrected", json: AsJson = False,
+    owners: OwnerOptions = ANYONE, reason: Reason = "corrected", json: AsJson = False,
 ) -> int:  # fmt: skip
     """Replace a fact. The history keeps the old one.
 
@@ -150,7 +150,13 @@ def correct(
 
 
 def remove(
-    db: StoreAddress, id: Id, /, *, owners: Owners = ANYONE, reason: Reason = "removed by hand", json: AsJson = False
+    db: StoreAddress,
+    id: Id,
+    /,
+    *,
+    owners: OwnerOptions = ANYONE,
+    reason: Reason = "removed by hand",
+    json: AsJson = False,
 ) -> int:
     """Remove a fact. The history keeps its content and the reason.
 
@@ -166,7 +172,7 @@ def remove(
 
 def history(
     db: StoreAddress, id: Annotated[str | None, Parameter(help="Id of one fact. Default: all facts.")] = None, /, *,
-    owners: Owners = ANYONE, json: AsJson = False,
+    owners: OwnerOptions = ANYONE, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Show the changes of a fact, or of all facts, with author and reason.
 
@@ -190,7 +196,7 @@ def history(
     return 0
 
 
-def export(db: StoreAddress, /, *, owners: Owners = ANYONE) -> int:
+def export(db: StoreAddress, /, *, owners: OwnerOptions = ANYONE) -> int:
     """Print all facts as JSON, which pagein facts import reads.
 
     For example:
@@ -204,7 +210,7 @@ def export(db: StoreAddress, /, *, owners: Owners = ANYONE) -> int:
 
 def import_file(
     db: StoreAddress, file: Annotated[Path, Parameter(help="Exported facts, or deer-flow's memory.json; - is stdin.")], /, *,
-    owners: Owners = ANYONE, scope: ImportScope = None, json: AsJson = False,
+    owners: OwnerOptions = ANYONE, scope: ImportScope = None, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Add the facts of a file. Known facts are confirmed.
 
@@ -226,7 +232,7 @@ def import_file(
 
 
 @contextmanager
-def _open_facts(db: str, owners: Owners, *, write: bool = False, new: bool = False) -> Iterator[Facts]:
+def _open_facts(db: str, owners: OwnerOptions, *, write: bool = False, new: bool = False) -> Iterator[Facts]:
     """Open the facts of a store; ``new`` also creates it. The configuration completes the options."""
     config = load()
     settings = build_options(config.values).get("facts")
@@ -243,7 +249,7 @@ def _open_facts(db: str, owners: Owners, *, write: bool = False, new: bool = Fal
         yield facts
 
 
-def _other_users(db: str, owners: Owners) -> str:
+def _other_users(db: str, owners: OwnerOptions) -> str:
     """Say where else facts may be, for where none were found: under the users that have some, or another tenant."""
     if not is_postgres(db) and not Path(db).exists():
         return ""
