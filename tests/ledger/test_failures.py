@@ -167,6 +167,35 @@ def test_an_error_that_comes_again_and_again_in_view_leaves_the_block_as_it_is()
     assert block.endswith("! KeyError: 'id' (200 times)")
 
 
+def test_errors_of_one_result_that_come_again_in_view_leave_the_block_as_it_is():
+    # Each that came again stood last of its result from then on: three of one result took turns, and each broke the prefix.
+    errors = [f"bash: line 7: {name}: command not found" for name in ("There", "We", "Let")]
+    results = [("run", "\n".join(errors)), *(("run", error) for error in errors)]
+    ledgers = [learn(*results[: count + 1]) for count in range(len(results))]
+    [block] = {"\n".join(show(ledger, hidden={0}.__contains__)) for ledger in ledgers}
+    assert [line.partition("! ")[2] for line in block.splitlines()] == errors
+
+
+def test_hundreds_of_other_errors_in_view_leave_the_block_as_it_is():
+    # In a view of 200,000 tokens each new error dropped an old one, and each broke the prefix.
+    results = [(f"run {number}", f"ValueError: number {number}") for number in range(500)]
+    ledgers = [learn(*results[:count]) for count in range(200, 500, 25)]
+    assert len({"\n".join(show(ledger, tokens=500, hidden=range(200).__contains__)) for ledger in ledgers}) == 1
+
+
+def test_in_a_large_view_what_failed_has_a_bounded_part():
+    # With a share alone it had 5,000 tokens of errors of other tasks, from thousands of steps ago.
+    with AgentMemory.open(":memory:", budget=100_000) as memory:
+        memory.record(TaskStep("Fix what fails."))
+        for number in range(300):
+            call = ToolCall(f"c{number}", "bash", json.dumps({"command": f"run {number}"}))
+            said = f"ValueError: {number} is out of range for what was asked\n" + "it goes on and on. " * 200
+            memory.record(ActionStep("I run it.", (call,)), Observation(call.id, said))
+        view = memory.view()
+    [block] = [entry for entry in view.entries if getattr(entry.item, "kind", "") == "failed"]
+    assert 1_500 < block.tokens <= 2_000
+
+
 def test_where_not_all_fit_those_that_are_gone_leave_first_and_then_the_oldest():
     errors = [
         "[s4] ls x ! ls: cannot access 'x': No such file or directory",

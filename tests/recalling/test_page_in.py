@@ -352,6 +352,23 @@ def test_what_nothing_asked_for_leaves_room_for_what_is_named(budget):
         assert FACT in page_in_text(memory.view())
 
 
+def test_each_question_of_many_in_a_large_view_brings_back_its_answer():
+    # Those before had used up the 1,000 tokens until the next compaction, which in a large view comes after hundreds of turns.
+    with open_memory(budget=24_000) as memory:
+        memory.record(TaskStep("Survey all gateways."))
+        for number in range(30):
+            lines = [noise(100 * number + page) for page in range(5)]
+            lines.insert(3, f"the gateway of tenant Kestrel{number} listens on port {20_000 + 7 * number}")
+            record_action(memory, number, f"I survey number {number}.", "\n".join(lines))
+            memory.view()
+        compactions = memory.report().out
+        for number in range(8):
+            memory.record(TaskStep(f"On which port does the gateway of tenant Kestrel{number} listen?"))
+            assert f"port {20_000 + 7 * number}" in page_in_text(memory.view()), number
+            record_action(memory, 100 + number, "I look.", "nothing new here")
+        assert memory.report().out == compactions
+
+
 def test_a_compaction_comes_where_page_ins_would_have_to_leave_and_much_stands_behind_them():
     sizes = {}
     for page_in in (0, 0.5):

@@ -6,6 +6,7 @@ import pytest
 
 from pagein import AgentMemory, OverBudget
 from pagein.context.compaction.registry import POLICIES
+from pagein.context.page_in import TALK_FREE_FACTOR, TALK_MAX_TOKENS
 from pagein.testing.scripted_writer import ScriptedModel
 
 TOWNS = ("Lisbon", "Oslo", "Kyoto", "Quito", "Perth", "Malmö", "Turin", "Leeds", "Bergen", "Nantes")
@@ -53,6 +54,14 @@ def test_a_question_has_what_is_free_beyond_half_of_the_budget():
             shares.append(memory.report().by_tier()["recalled"] / budget)
             assert memory.view().tokens <= budget
     assert 0.5 < max(shares) <= 0.65
+
+
+def test_in_a_large_view_a_question_brings_back_what_says_something_about_it():
+    # At 200,000 tokens each message of the user had 37,000 of old talk behind it, written anew each time.
+    long = ({**message, "content": message["content"] * 3} for message in chat(110))
+    with play(long, budget=24_000) as memory:
+        ask(memory, "Which animals did I see with my cousin near the harbour last month?")
+        assert 4_000 < memory.report().by_tier()["recalled"] <= TALK_FREE_FACTOR * TALK_MAX_TOKENS
 
 
 def test_pages_that_the_user_hands_over_bring_back_little_and_a_question_brings_back_its_page():

@@ -67,6 +67,10 @@ tokens (30 mini-swe-agent runs), and the lines are as many."""
 TALK_PAGE_IN_FACTOR = 2.5
 """What the page-in's share of the limit is multiplied by where the user speaks and the run is talk."""
 
+TALK_MAX_TOKENS = 8_000
+"""Tokens of that room at most. Beyond it turns come that only share words with the question: 8 questions of LongMemEval in
+80,000 tokens of talk have all of the evidence at a budget of 40,000, as without this."""
+
 QUESTION_TOKENS = 100
 """Tokens of the user's newest message up to which it is a question, for which whole turns come back. A longer one brings what it is
 about, as a file, a page, or what another agent found: the longer it is, the less comes back."""
@@ -256,7 +260,7 @@ def talk_room(view: View, limit_share: float) -> int:
         return 0
     said = next(entry.tokens for entry in reversed(view.run) if isinstance(entry.item, TaskStep))
     share = limit_share * TALK_PAGE_IN_FACTOR * min(1.0, QUESTION_TOKENS / said)
-    return int(view.limit * share * speech_share(view))
+    return min(int(view.limit * share * speech_share(view)), TALK_MAX_TOKENS)
 
 
 def question_room(view: View, limit_share: float) -> int:
@@ -274,12 +278,15 @@ def _max_tokens(view: View, limit_share: float) -> int:
 def available_tokens(view: View, limit_share: float, shown_tokens: int, *, is_fault: bool) -> int:
     """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks.
 
-    Where nothing was named out of view and the user does not speak, part of it is left for when that happens.
+    Where nothing was named out of view and the user does not speak, part of it is left for when that happens. Each message
+    of the user has its own: in a large view there are many until the next compaction.
     """
     tokens = _max_tokens(view, limit_share)
-    if not is_fault and not is_user_turn(view):
-        tokens = int(tokens * UNASKED_MAX_SHARE)
-    tokens = max(tokens, int(TALK_FREE_FACTOR * talk_room(view, limit_share))) - shown_tokens
+    if is_user_turn(view):
+        tokens = min(tokens, int(view.limit * limit_share) - shown_tokens)
+    else:
+        tokens = int(tokens * (1 if is_fault else UNASKED_MAX_SHARE)) - shown_tokens
+    tokens = max(tokens, int(TALK_FREE_FACTOR * talk_room(view, limit_share)) - shown_tokens)
     return min(tokens, view.limit - view.tokens)
 
 

@@ -35,8 +35,8 @@ SHORT_HEAD, TERSE_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", "Steps that hold:"
 NOTICE = "Out of view: "
 """The beginning of a notice."""
 
-FAILED_SHARE = 0.4
-"""The largest share of the ledger's tokens for what failed, of no more than the first of ``LEDGER_SHARES``."""
+FAILED_SHARE, FAILED_MAX_TOKENS = 0.4, 2_000
+"""The largest share of the ledger's tokens for what failed, of no more than the first of ``LEDGER_SHARES``, and its most."""
 
 WHY = "it was said and still holds, or it failed"
 """The reason given in a view's report."""
@@ -160,7 +160,7 @@ def _build_blocks(
     statements, failures = due
     failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
     if failures:
-        room = int(min(tokens, limit * LEDGER_SHARES[0]) * FAILED_SHARE)
+        room = min(int(min(tokens, limit * LEDGER_SHARES[0]) * FAILED_SHARE), FAILED_MAX_TOKENS)
         key: BlockKey = tuple(line.key for line in failures), room
         failed = _remember(blocks, key, lambda: _render_failures(view, failures, room))
     if statements:

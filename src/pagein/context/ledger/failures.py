@@ -13,8 +13,9 @@ from pagein.events.identifiers import format_call
 from pagein.events.steps import Observation, ToolCall, as_text
 from pagein.tokens import TokenCounter
 
-MAX_FAILURES = 200
-"""Distinct errors that are remembered; beyond it the one that came longest ago is dropped."""
+MAX_FAILURES = 400
+"""Distinct errors that are remembered; beyond it the one that came longest ago is dropped. A large view has hundreds, beside
+which those that are shown must not change."""
 
 MAX_RESULTS = 128
 """Results remembered one by one for each error; the oldest ones are remembered as one."""
@@ -30,7 +31,8 @@ CALL_MAX_CHARS, ERROR_MAX_CHARS = 28, 100
 class CallResult:
     """A result of a call that failed: its place, the call in one line, and the error; "" where it went without it.
 
-    ``times`` is more than one where it stands for older results with the error, too.
+    ``times`` is more than one where it stands for older results with the error, too. ``number`` is the error's place in
+    its result.
     """
 
     position: int
@@ -38,6 +40,7 @@ class CallResult:
     call: str
     error: str
     times: int = 1
+    number: int = 0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -75,9 +78,9 @@ class FailureLedger:
         for key, results in self._results.items():
             if key not in by_key and results[-1].call == shown:
                 _append(results, CallResult(position, index, shown, ""))
-        for key, error in by_key.items():
+        for number, (key, error) in enumerate(by_key.items()):
             results = self._results[key] = self._results.pop(key, [])
-            _append(results, CallResult(position, index, shown, _clip(error, ERROR_MAX_CHARS)))
+            _append(results, CallResult(position, index, shown, _clip(error, ERROR_MAX_CHARS), number=number))
         while len(self._results) > MAX_FAILURES:
             del self._results[next(iter(self._results))]
 
@@ -90,7 +93,7 @@ class FailureLedger:
             if errors:
                 count = sum(result.times for result in errors)
                 lines.append(FailureLine(errors[-1], count, is_gone=not left[-1].error))
-        return tuple(sorted(lines, key=lambda line: line.result.place))
+        return tuple(sorted(lines, key=lambda line: (*line.result.place, line.result.number)))
 
     def to_state(self) -> dict[str, Any]:
         """Return the ledger as JSON-safe values."""
