@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.cli import main
+from pagein.cli import _output, main
 from pagein.events.steps import TaskStep
 
 SESSIONS, FILES = 90, 64
@@ -40,3 +40,32 @@ def test_the_file_is_checked_once_for_all_its_sessions(db, monkeypatch, capsys):
     assert main(["verify", str(db)]) == 0
     assert capsys.readouterr().out.count("1 entry, ok") == SESSIONS
     assert len(checks) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "label", "total"),
+    [
+        ("recall DB crane --session 'run 1'", "index", SESSIONS * 8),
+        ("verify DB --rebuild-index", "index", SESSIONS * 8),
+        ("retain DB --older-than 1d --yes", "erase", SESSIONS),
+        ("export DB FILE --all", "export", SESSIONS),
+    ],
+)
+def test_a_command_that_takes_long_says_how_far_it_is(tmp_path, monkeypatch, words, label, total):
+    path, bars = tmp_path / "runs.db", {}
+    for number in range(SESSIONS):
+        with contextlib.closing(SQLiteLog(path, session=f"run {number}", synchronous="OFF")) as log:
+            log.append([TaskStep(f"Paint crane {at}.") for at in range(8)], after=0, at=1.0)
+
+    @contextlib.contextmanager
+    def bar(label, total):
+        state = bars.setdefault(label, [0, total])
+
+        def advance(position=None, total=None, *, label=None):
+            state[:] = [state[0] + 1 if position is None else position, total or state[1]]
+
+        yield advance
+
+    monkeypatch.setattr(_output, "progress_bar", bar)
+    assert main(shlex.split(words.replace("DB", str(path)).replace("FILE", str(tmp_path / "out.jsonl")))) == 0
+    assert bars[label] == [total, total]

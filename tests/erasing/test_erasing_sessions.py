@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pagein import AgentMemory, ConfigurationError, TaskStep
+from pagein import ActionStep, AgentMemory, ConfigurationError, Observation, TaskStep, ToolCall
 from pagein.backends.open import open_log
 from pagein.cli import main
 from pagein.memory.erasure import sessions
@@ -55,6 +55,37 @@ def test_old_sessions_go_and_new_ones_stay(store):
     with contextlib.closing(open_log(store, session="old")) as log:
         assert (log.head(), log.verify().erased) == (1, 1)
     sound(store)
+
+
+def live(path, session, word, **options):
+    """A run with everything that a store can have of one, each with the word in it."""
+    with AgentMemory.open(path, session=session, user="alice", task=f"{word}task", budget=1_500, **options) as memory:
+        memory.record(TaskStep(f"Find the {word}heron. Never touch {word}.cfg. I live in {word}town."))
+        memory.facts.add(f"Works at {word}corp", scope="session")
+        memory.facts.add(f"Is at {word}step", scope="task")
+        for number in range(14):
+            call = ToolCall(f"{word}{number}", f"{word}read", f'{{"p": "{word}arg"}}')
+            memory.record(ActionStep(f"Look {word}.", (call,)), Observation(call.id, f"{word}result{number} " * 150))
+            memory.to_messages()
+        memory.recall(f"{word}result3")
+        memory.checkpoint(f"{word}checkpoint")
+        memory.pin(f"{word}pin")
+        memory.fork(name=f"{word}branch")
+        memory.switch(f"{word}branch")
+        memory.record(TaskStep(f"{word}last"))
+        memory.to_messages()
+
+
+@pytest.mark.parametrize("trace", [True, False])
+def test_nothing_of_a_run_that_was_too_old_is_left_in_the_file(tmp_path, trace):
+    path = tmp_path / "run.db"
+    live(path, "oldname", "canary", clock=lambda: NOW - 100 * DAY_SECONDS)
+    live(path, "new", "fresh", clock=lambda: NOW)
+    assert [name for name, _ in retain(path, 90 * DAY_SECONDS, now=NOW, trace=trace).sessions] == ["oldname"]
+    assert b"canary" not in on_disk(path).lower()
+    assert (b"oldname" in on_disk(path)) == trace
+    assert b"freshresult3" in on_disk(path)
+    sound(path)
 
 
 def test_a_session_goes_without_a_trace(store):

@@ -202,7 +202,7 @@ def _as_lines(table: Table) -> Iterator[str]:
 class Advance(Protocol):
     """Callback that moves a progress bar."""
 
-    def __call__(self, position: int | None = None, *, total: int | None = None, label: str | None = None) -> None:
+    def __call__(self, position: int | None = None, total: int | None = None, *, label: str | None = None) -> None:
         """Advance by one, or to ``position`` of ``total``."""
         ...
 
@@ -215,7 +215,7 @@ def progress_bar(label: str, total: int | None) -> Iterator[Advance]:
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(strip_control(label), total=total)
 
-        def advance(position: int | None = None, *, total: int | None = None, label: str | None = None) -> None:
+        def advance(position: int | None = None, total: int | None = None, label: str | None = None) -> None:
             if position is None:
                 bar.advance(task)
             else:

@@ -33,8 +33,8 @@ def open_stored_log(
 class BriefLog:
     """The log of a session that is open only while it is read: a store may have more sessions than files may be open."""
 
-    def __init__(self, store: Store, session: str) -> None:
-        self._store, self._session = store, session
+    def __init__(self, store: Store, session: str, tell: Callable[[Entry], object] = lambda _: None) -> None:
+        self._store, self._session, self._tell = store, session, tell
 
     def head(self) -> int:
         """The number of entries."""
@@ -43,7 +43,9 @@ class BriefLog:
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order. Raises LogError."""
         with closing(self._store.log(self._session)) as log:
-            yield from log.read(start, stop)
+            for entry in log.read(start, stop):
+                yield entry
+                self._tell(entry)
 
 
 def list_sessions(db: str, tenant: str = "", *, is_left_out: Callable[[str], bool] = is_reserved) -> tuple[str, ...]:

@@ -98,13 +98,15 @@ def retain(
 
     age, tenant = _parse_age(older_than), resolve_tenant(tenant)
     _stores.list_sessions(db, tenant)
-    retention = retain_sessions(db, age, dry_run=True, tenant=tenant)
+    with _output.progress_bar("look", None) as advance:
+        retention = retain_sessions(db, age, dry_run=True, tenant=tenant, tell=advance)
     if retention.sessions and not dry_run:
         question = f"Erase {_output.count_of(len(retention.sessions), 'session')} from {display_name(db)} permanently?"
         if not yes and not _confirm(question):
             _output.print_error(_NOT_CONFIRMED)
             return DECLINED
-        retention = retain_sessions(db, age, tenant=tenant, reason=reason, trace=not traceless)
+        with _output.progress_bar("erase", None) as advance:
+            retention = retain_sessions(db, age, tenant=tenant, reason=reason, trace=not traceless, tell=advance)
     if json:
         rows = [{"session": name, "last": last} for name, last in retention.sessions]
         _output.print_json({"sessions": rows, "erased": not dry_run, **_erasure_as_dict(retention.erasure)})

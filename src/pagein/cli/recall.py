@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from pagein.backends.base import Store
 from pagein.backends.open import open_store
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson
 from pagein.cli._settings import ConfigFile, ConfiguredTenant, option_or_setting
 from pagein.cli._stores import StoreAddress
-from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
+from pagein.errors import ConfigurationError, LogBusy, LogUnreadable, LogUnwritable
 from pagein.memory.config import load
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search import Hit, Query
 from pagein.search.base import ROLES, Role
 from pagein.search.dates import date_windows
 from pagein.search.embedders import embedder_named
-from pagein.search.index import ReadLog, SearchIndex
+from pagein.search.index import SearchIndex
 
 EmbedderName = Annotated[
     str, Parameter(help="Embedder: auto (the local model if it is installed), none, minilm or openai:MODEL.")
@@ -101,7 +102,8 @@ def _open_index(db: str, tenant: str, embedder: str, stack: ExitStack) -> tuple[
     def open_index(*, readonly: bool) -> SearchIndex:
         store = stack.enter_context(closing(open_store(db, tenant=tenant, readonly=readonly)))
         index = stack.enter_context(store.search_index(names[0], embedder=instance, own_tools=OWN_TOOLS))
-        _catch_up(index, {name: _stores.BriefLog(store, name) for name in names})
+        index_sessions(index, store, names)
+        _embed(index)
         return index
 
     try:
@@ -113,11 +115,18 @@ def _open_index(db: str, tenant: str, embedder: str, stack: ExitStack) -> tuple[
     return index, names
 
 
-def _catch_up(index: SearchIndex, logs: Mapping[str, ReadLog]) -> None:
-    with _output.progress_bar("index", len(logs)) as advance:
-        for name, log in logs.items():
-            index.catch_up(log, session=name)
-            advance()
+def index_sessions(index: SearchIndex, store: Store, names: Sequence[str]) -> int:
+    """Index what is new in these sessions, and show how many entries are done; return how many there were."""
+    marks: dict[str, int] = {}
+    with suppress(LogUnreadable):  # of a damaged index, which is built again
+        marks = index.watermarks()
+    new = {name: max(0, store.head(name) - marks.get(name, 0)) for name in names}
+    with _output.progress_bar("index", sum(new.values())) as advance:
+        logs = {name: _stores.BriefLog(store, name, lambda _: advance()) for name in names}
+        return sum(index.catch_up(log, session=name) for name, log in logs.items())
+
+
+def _embed(index: SearchIndex) -> None:
     pending = index.embed_pending(_EMBED_BATCH_SIZE)
     with _output.progress_bar("embed", pending) as advance:
         total = pending
@@ -168,14 +177,6 @@ def _print_hit(hit: Hit, *, several: bool) -> None:
 
 def rebuild_search_index(db: str, tenant: str, sessions: Sequence[str]) -> int:
     """Rebuild the search index of a store from the logs of these sessions; return the number of entries."""
-    with (
-        closing(open_store(db, tenant=tenant)) as store,
-        store.search_index(sessions[0], own_tools=OWN_TOOLS) as index,
-        _output.progress_bar("index", len(sessions)) as advance,
-    ):
+    with closing(open_store(db, tenant=tenant)) as store, store.search_index(sessions[0], own_tools=OWN_TOOLS) as index:
         index.rebuild()
-        entries = 0
-        for name in sessions:
-            entries += index.catch_up(_stores.BriefLog(store, name), session=name)
-            advance()
-    return entries
+        return index_sessions(index, store, sessions)

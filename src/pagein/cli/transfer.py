@@ -89,14 +89,14 @@ def _export_store(db: str, file: Path, session: str | None, tenant: str | None, 
         contextlib.closing(open_store(db, tenant=tenant, readonly=True)) as store,
         _output.progress_bar("export", None) as advance,
     ):
-        result = export_store(store, file, lambda done, total: advance(done, total=total))
+        result = export_store(store, file, advance)
     _print_store_result(result, str(file), json=json)
     return 0
 
 
 def _import_store(file: Path, db: str, tenant: str, *, skip: bool, json: bool) -> int:
     with contextlib.closing(open_store(db, tenant=tenant)) as store, _output.progress_bar("import", None) as advance:
-        result = import_store(file, store, skip=skip, tell=lambda done, total: advance(done, total=total))
+        result = import_store(file, store, skip=skip, tell=advance)
     _print_store_result(result, display_name(db), json=json)
     return 0
 

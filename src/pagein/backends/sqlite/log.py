@@ -26,6 +26,7 @@ from pagein.backends.sqlite.connection import (
     set_wait,
     translate_errors,
 )
+from pagein.backends.sqlite.migrations import MERGE_INDEX, has_index
 from pagein.backends.sqlite.requests import RunKey, SQLiteRequests, forget_requests
 from pagein.errors import Conflict, LogUnreadable
 from pagein.events.entries import Body
@@ -387,10 +388,11 @@ class SQLiteStore(DatabaseStore[SQLiteLog], Store):
         log = self._any_log()
         with log._using(writing=True) as database:  # noqa: SLF001 - its own log
             set_wait(database, self.timeout)
-            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            merge = (MERGE_INDEX,) if has_index(database) else ()  # its segments have the words of rows that are gone
+            for statement in (*merge, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 try:
                     row = database.execute(statement).fetchone()
-                except sqlite3.OperationalError:
+                except sqlite3.DatabaseError:
                     is_whole = False
                 else:
                     is_whole = is_whole and not (row and row[0])

@@ -179,6 +179,15 @@ INDEX_SCHEMA = (
 )
 
 
+MERGE_INDEX = "INSERT INTO archive_words (archive_words) VALUES ('optimize')"
+"""Merges the segments of the index: until then those of before hold the words of passages that are gone."""
+
+
+def has_index(database: sqlite3.Connection) -> bool:
+    """True where the file has a search index."""
+    return database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'archive_words'").fetchone() is not None
+
+
 def is_index_current(database: sqlite3.Connection) -> bool:
     """True where the tables are exactly those of this release. Raises what SQLite raises for a damaged file."""
     there = {sql for (sql,) in database.execute("SELECT sql FROM sqlite_schema WHERE name GLOB 'archive_*'")}

@@ -193,8 +193,7 @@ class SqliteIndexWriter(SqliteIndexReader, IndexWriter):
     def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
         removed = [id for id in ids if self._remove(indexed, id)]
         if removed:
-            # Until segments are merged they still hold the words.
-            self.database.execute("INSERT INTO archive_words (archive_words) VALUES ('optimize')")
+            self.database.execute(schema.MERGE_INDEX)
         return len(removed)
 
     def _remove(self, indexed: IndexedSession, id: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
@@ -15,6 +15,7 @@ from pagein.events.entries import (
     Erased,
     FactConfirmed,
     FactRemoved,
+    FactsExtracted,
     FactsShown,
     FactStated,
     Observed,
@@ -320,9 +321,14 @@ def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bo
     return parts is None or named.observation in parts
 
 
-def cut_facts(session: str, entries: Sequence[Entry], facts: set[int], reason: str) -> Cut | None:
-    """The cut that erases these facts in their log; None where nothing changes."""
+def cut_facts(
+    session: str, entries: Sequence[Entry], facts: set[int], reason: str, gone: Collection[str] = ()
+) -> Cut | None:
+    """The cut that erases these facts in their log, and how far the ``gone`` sessions were read; None where nothing changes."""
     bodies = redact_facts(entries, facts.__contains__)
+    for entry in entries:
+        if isinstance(entry.body, FactsExtracted) and entry.body.session in gone:
+            bodies[entry.position] = FactsExtracted("", 0, entry.body.author)  # another run may have that name
     return Cut(session, len(entries), Erased(tuple(group_positions(bodies)), reason), bodies) if bodies else None
 
 

@@ -128,7 +128,7 @@ def erase_sessions(
         entries = tuple(log.read())
         positions = facts_from(entries, erased, lambda _: False)
         if all(removal.session != log.session for removal in removals) and (
-            cut := cut_facts(log.session, entries, positions, reason)
+            cut := cut_facts(log.session, entries, positions, reason, sizes)
         ):
             cuts.append(cut)
     for name in sizes:
@@ -201,9 +201,12 @@ def retain(
     reason: str = "",
     trace: bool = True,
     now: float | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
     **store: Any,
 ) -> RetentionResult:
     """Erase every session whose last entry is more than ``older_than`` seconds old, as ``erase_session`` does.
+
+    ``tell`` is told how many sessions were looked at or erased, of how many.
 
     A run that gets an entry meanwhile stays. Erased sessions and facts stay as they are: facts are an owner's, and
     expire on their own. With ``dry_run`` nothing is changed. Raises ConfigurationError for an invalid age, LogError.
@@ -214,7 +217,11 @@ def retain(
     with _open(url, store | {"readonly": dry_run}) as logs:
         names = logs.sessions()
         parts = group_parts(names)
-        ages = {name: _last_time(logs, [name, *parts.get(name, ())]) for name in names if not is_reserved(name)}
+        runs = [name for name in names if not is_reserved(name)]
+        ages: dict[str, float | None] = {}
+        for name in runs:
+            ages[name] = _last_time(logs, [name, *parts.get(name, ())])
+            tell(len(ages), len(runs))
         old = tuple((name, last) for name, last in ages.items() if last is not None and at - last > older_than)
         if dry_run or not old:
             return RetentionResult(old)
@@ -224,6 +231,7 @@ def retain(
             erased, erasure = _erase_old(logs, batch, parts, reason, trace, at)
             gone += erased
             entries, facts = entries + erasure.entries, facts + erasure.facts
+            tell(min(len(gone), len(old)), len(old))
         return RetentionResult(tuple(gone), Erasure(entries, facts, scrubbed=logs.scrub()))
 
 
