@@ -174,6 +174,21 @@ BOTH_STAND = (
     ("Ensure every URL uses https://.", "The /health response looks correct now: an https:// URL with a path."),
     ("Lint the frontend with eslint before committing.", "No frontend changes are required."),
     ("If a command fails, show me the output of the test.", "We will only test sqlite3 for now."),
+    # One word in common, and a word such as "new", "now", "moved" or "fine", are no evidence.
+    ("The oven contract with Huber ends in March.", "Huber sent a new apprentice, he starts in April."),
+    ("Don't post prices on Instagram.", "Prices for the hotels are fine, leave them."),
+    ("Room 12 is isolation, gown and mask.", "Mrs. Boone moved to room 9."),
+    ("The keys stay with the charge nurse.", "The new charge nurse on nights is Philipp."),
+    ("Max. 60 pages.", "I have 22 pages now."),
+    ("I work best in the mornings.", "Mornings are for writing, afternoons for lab work."),
+    ("Our bank is Triodos.", "The bank changed its opening hours."),
+    ("Client Brandt pays within 14 days.", "Brandt calls me at 11 now."),
+    ("No graphic violence.", "In this scene the violence is only heard, that's fine."),
+    ("Staff discount is 20 percent from July.", "Staff parking moved to level 2."),
+    ("No sweets on school days.", "Sweets on Sunday are fine."),
+    ("The wedding is on 14 June.", "The rehearsal dinner for the wedding moved to 13 June."),
+    ("Never deploy on Fridays.", "Deploying the docs on Fridays is fine."),
+    ("I'd prefer to fly out of Boston.", "I just earned 10,000 miles after a flight from Boston to Atlanta."),
 )
 
 

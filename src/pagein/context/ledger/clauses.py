@@ -21,7 +21,8 @@ _COUNTS = {**NUMBER_WORDS, "both": "2", "single": "1"}
 _COUNTED = re.compile(rf"\b(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)}) (?P<noun>[a-z]{{3,}})\b", re.IGNORECASE)
 """A count and the noun behind it: "34 singers", "both sides"."""
 
-_CLAUSE_END = re.compile(rf"{CLAUSE_END.pattern}| (?:so|which|but|where|when|while|or) ")
+_CLAUSE_END = re.compile(rf"{CLAUSE_END.pattern}|(?:^| )(?:so|which|but|where|when|while|or) ")
+_CLAUSE = re.compile(rf"{_CLAUSE_END.pattern}| and ")
 
 _MEASURES = ("unit:", "money", "time")
 
@@ -32,6 +33,15 @@ class Amount(NamedTuple):
     type: str
     value: str
     stems: frozenset[str]
+
+
+def clause_with(text: str, part: str) -> str:
+    """Return the clause of a text that has this part, or else the text.
+
+    >>> clause_with("I had a clash, so it's port 8081 now.", "8081")
+    "it's port 8081 now."
+    """
+    return next((clause for clause in _CLAUSE.split(text) if part and part in clause), text)
 
 
 @functools.lru_cache(maxsize=MAX_REMEMBERED_TEXTS)

@@ -105,7 +105,7 @@ LIMIT_FRAME = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 AT_BOUND = re.compile(
-    rf"\b{BOUND}\b(?:[^.;!?]{{0,40}}?\d|[^.;!?]{{0,12}}? (?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|half) \w)|\d[^.;!?]{{0,25}}?\b(?:max|maximum|tops|at most|or less|or fewer|at the (?:most|latest|earliest)|minimum|limit|cap|or under|or below)\b|\bis (?:my|our|the) (?:absolute |upper |hard )?(?:limit|max(?:imum)?|cap|ceiling)\b",
+    rf"\b{BOUND}(?!\w)(?:[^.;!?]{{0,40}}?\d|[^.;!?]{{0,12}}? (?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|half) \w)|\d[^.;!?]{{0,25}}?\b(?:max|maximum|tops|at most|or less|or fewer|at the (?:most|latest|earliest)|minimum|limit|cap|or under|or below)\b|\bis (?:my|our|the) (?:absolute |upper |hard )?(?:limit|max(?:imum)?|cap|ceiling)\b",
     re.IGNORECASE,
 )
 
@@ -208,6 +208,20 @@ STRONG_CORRECTION = re.compile(
     r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
 )  # fmt: skip
+EXPLICIT = re.compile(
+    r"\b(?:instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward"
+    r"|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|I was wrong|typo|on second thoughts?|chang(?:ed?|ing) (?:my|our|his|her|of|to|it|that)\b|(?:forget|ignore|disregard|never mind) (?:what|everything|the|my|our)|new plan|make (?:it|that)"
+    r"|(?:bump|rais|lower|increas|reduc|extend|shorten|postpon|reschedul|migrat|renam|revis|replac|overrul|swap|lift)\w*|(?:move|push|shift|switch)(?:e?d|ing)?|brought (?:\w+ )?forward|after all|talked \w+ (?:out of|into)|too (?:strict|low|high|small|tight|short|long)|more (?:ambitious|realistic)|(?:wasn't|isn't|not) enough|can go)\b",
+    re.IGNORECASE,
+)
+"""Words that say that something is to be otherwise than before; "new", "now" and "again" stand in other sentences, too."""
+DONE = re.compile(
+    r"\b(?:(?:I|we|you|he|she|they|it|who|that|there)(?:'(?:m|re|s)| am| are| is| was| were)(?: (?:now|not|only|all|\w+ing|\w+ed))*"
+    r"|(?:(?:I|we|you|he|she|they|it|who|that)(?:'ll|'ve|'d)?|will|would|won't|shall|can|can't|cannot|could|must|mustn't|should|may|to|don't|doesn't|please|let's)"
+    r"(?: (?:not|never|always|only|now|also|be|have|has|had|been|will|won't|can|can't|must|should|may|need|going|to))*(?! (?:am|are|is|was|were)\b) \w+)\b",
+    re.IGNORECASE,
+)
+"""What somebody does: a pronoun or an auxiliary with its verb."""
 LIFTS = re.compile(
     r"\b(?:(?:is|are|'s|be|it's|that's|feel) (?:now |totally |perfectly |also |actually )?(?:fine|ok|okay|allowed|permitted|acceptable|alright|all right|free to|no problem|good to go|welcome|possible|back on|not (?:needed|necessary|required) any ?more|optional)(?: now| again| too| after all| from now on| with me| by me)?|(?:you|we|they) (?:can|may|could)(?: now| also| again)? (?=.*\b(?:now|again|after all|from now on|too|as well)\b)|(?:you|we|they) (?:now )?(?:can|may) (?:go ahead|ignore)|no need to|(?:don't|doesn't|do not|does not) (?:have to|need to|need|matter|apply)|no longer (?:applies|apply|need\w*|valid|hold\w*|matters?|necessary|required|in force|forbidden|a rule|true|relevant)?|(?:rule|ban|limit|restriction|freeze|embargo|ban) (?:on [\w ]{1,30} )?(?:is|has been|was|are)? ?(?:lifted|gone|over|off|dropped|cancel\w+|relaxed|void)|(?:lift|drop|forget|ignore|scrap|cancel|relax|ditch|waive|never mind) (?:(?:what|everything(?: that)?) (?:I|we) (?:said|told you|asked|wrote)|the|that|my|our) [\w' -]{0,40}?(?:rule|limit|ban|restriction|requirement|freeze|policy|cap|thing|bit|part)?|(?:isn't|aren't|no longer|not) (?:a )?(?:needed|necessary|required|secret|confidential|forbidden|off[- ]limits) any ?(?:more|longer)|isn't (?:needed|necessary|required)|not (?:a problem|an issue) any ?more|called off|off the table|is (?:cancelled|canceled|off|over))",
     re.IGNORECASE,
@@ -229,11 +243,14 @@ GONE = re.compile(
 )
 """Somebody or something is not there any more, and what stands in its place: "Hanna is ill, Omar has the keys"."""
 
+_CHANGED = r"(?:chang|mov|switch|rais|lower|increas|reduc|cut|extend|shorten|push|bump|shift|migrat|postpon|reschedul|renam|updat|revis|went|goes|go|drop|upgrad|swap|convert|relocat)"
+
 OLD_NEW = (
     (("not ",), re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?)(?:,? but| any ?more,) (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE)),
-    (("instead of", "rather than", "in place of", "and not", "replace", "over"), re.compile(rf"(?P<new>[^,;!?]{{1,60}}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )(?<!it )(?<!them )(?<!this )over(?! \d| [$€£¥]| and\b)) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
+    (("instead of", "rather than", "in place of", "and not", "replace"), re.compile(rf"(?P<new>[^,;!?]{{1,60}}?),? (?:instead of|rather than|in place of|and not|replaces?) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
     ((", not ",), re.compile(rf"(?P<new>[^,;!?]{{1,60}}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even|how|what|when|where|as|(?:one|a \w+) (?:more|longer|less)\b)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
-    (("from ",), re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
+    (("from ",), re.compile(rf"\b{_CHANGED}\w*\b[^.;!?]{{0,60}}? from (?P<old>[^,.;!?]{{1,40}}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{{1,60}})", re.IGNORECASE)),
+    (("over",), re.compile(rf"\b(?:prefer|cho[os]se|pick|favou?r|rather)\w*\b (?P<new>[^,;!?]{{1,60}}?) over (?:the |a |an )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
     (("replace ",), re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
     (("scratch", "forget", "ditch", "drop", "scrap", "bin", "skip", "no more"), re.compile(rf"^\W*(?:\w+, )?{_NO_MORE}{_OLD}(?:[,;:.]| -|\u2014)+ ?(?P<new>[^;!?]{{2,80}})", re.IGNORECASE)),
     (("forget", "ditch", "drop", "scrap", "no more"), re.compile(rf"^(?P<new>[^;!?]{{2,80}}?)[,;.] (?:so |and |please )*{_NO_MORE}{_OLD}[.!]?$", re.IGNORECASE)),
@@ -452,7 +469,7 @@ TAKES_BACK = re.compile(
 )
 """Says first what holds no more: "Forget what I said about German, answer in English"."""
 TOPIC = re.compile(
-    r"(?:(?:and|but|so|also|oh|please|actually|sorry|wait|no)[, ]+)*(?P<topic>(?:(?:the|our|my|your|his|her|their|its|all|every|each|any|this|that) )?(?:[\w'/-]+ ){1,4}?)(?:(?:can|could|may|must|should|will|would) )?(?:be|is|are|was|were|has|have|runs?|costs?|needs?|gets?|starts?|ends?|opens?|closes?|takes?|lasts?|uses?|expires?)\b",
+    r"(?:(?:and|but|so|also|oh|please|actually|sorry|wait|no)[, ]+)*(?P<topic>(?:(?:the|our|my|your|his|her|their|its|all|every|each|any|this|that) )?(?:(?:(?:Mrs?|Ms|Dr|Prof|St)\.|[\w'/-]+) ){1,6}?)(?:(?:can|could|may|must|should|will|would) )?(?:be|is|are|was|were|has|have|runs?|costs?|needs?|gets?|starts?|ends?|opens?|closes?|takes?|lasts?|uses?|expires?|goes|go|went|comes?|stays?|(?:got |been )?(?:moves|moved|changed|pushed|postponed|shifted|slipped|leaves|pays|calls|belongs)(?! (?:the|my|our|his|her|their|it)\b))\b",
     re.IGNORECASE,
 )
 """The beginning of a sentence that names the thing that it is about: "The API runs", "Closing remarks can be"."""

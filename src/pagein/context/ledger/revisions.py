@@ -14,10 +14,23 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from pagein.context.ledger.clauses import NUMBER_WORDS, Amount, find_amounts
-from pagein.context.ledger.english import LIFTS, STRONG_CORRECTION, TOPIC, VALUE_CONCEPTS
+from pagein.context.ledger.english import EXPLICIT, LIFTS, PAST, STRONG_CORRECTION, VALUE_CONCEPTS
 from pagein.context.ledger.items import LedgerItem
 from pagein.context.ledger.shortening import shorten
-from pagein.context.ledger.statements import BindingStatement, StatementKind
+from pagein.context.ledger.statements import LONG_CHARS, BindingStatement, StatementKind
+from pagein.context.ledger.topics import (
+    AMOUNT_STEMS,
+    CHANGE_STEMS,
+    MAX_REMEMBERED_WORDS,
+    differ_both_ways,
+    differs_in_topic,
+    heads_differ,
+    is_explicit,
+    named_stems,
+    topic_stems,
+    whole_subject,
+    words_of,
+)  # fmt: skip
 from pagein.context.ledger.values import (
     TypedValue,
     find_values,
@@ -44,6 +57,9 @@ MIN_REWORDED_NEARNESS = 0.4
 """The same where the newer statement revises without a value of the same type, with which the value counts; and of two
 clauses with amounts. For these .2 to .4 replace as much of 50 revisions by ten people, .5 one less."""
 
+MIN_REVISING_LIKELIHOOD = 0.6
+"""Likelihood from which a statement that names something else, too, may replace an older one."""
+
 SAME_EVIDENCE = 2.25
 """Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
 
@@ -58,14 +74,6 @@ MAX_MORE_STEMS = 3
 
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
-
-CHANGE_STEMS = frozenset(
-    {"plan", "mind", "thought", "idea", "swap", "drop", "scrap", "ignor", "disregard", "destination", "venue", "matter"}
-)
-"""Stems that say that something decided changes, or does not matter any more, and not what."""
-
-AMOUNT_STEMS = frozenset({"shorten", "extend", "rais", "lower", "increas", "reduc", "cut", "bump", "trim", "cap"})
-"""Stems that say how an amount changes, and not of what."""
 
 DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
 """Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
@@ -105,7 +113,12 @@ _PART = re.compile(r"(?<!\d)(?= and )|(?= and (?!\d)|, |; )")
 
 _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
-_WORD = re.compile(r"[^\W_]+")
+_SAYS_NO = re.compile(
+    r"(?:no|nope|oops|sorry|wait|actually|rather|correction|on second thoughts?|I mean|I meant|scratch that|change of plans?)\b",
+    re.IGNORECASE,
+)
+
+_IS_SO = re.compile(r"\b(?:I|we)(?:(?:'ve| have)(?: got)?|'m at|'re at) (?!until|till|up to|to\b|at)", re.IGNORECASE)
 
 _NAME = re.compile(r"(?<=[a-z,:;'] )[A-Z][a-z]+")
 
@@ -116,9 +129,6 @@ _FAMILIES = (
     {"preference", "correction", "rule", "decision"},
     {"value", "limit", "correction", "commitment"},
 )
-
-MAX_REMEMBERED_WORDS = 1_600
-"""Texts of which the words are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +159,10 @@ class RevisionFinder:
 
     def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         """Return the evidence that the new statement replaces the old one; 0 for none."""
-        if _numbers_another(new, old):
+        if _numbers_another(new, old) or (not new.old_value and heads_differ(new, old)):
             return 0.0
         nearness = self._nearness(new.subject, old.subject)
-        is_change = new.value.lower() != old.value.lower()
-        is_value_change = is_change and is_same_type(new.value_type, old.value_type)
+        is_value_change = _has_changed(new, old) and is_same_type(new.value_type, old.value_type)
         if new.old_value and _mentions(old.text, new.old_value):
             # One word that is no name stands in many sentences: "not the total".
             is_named = " " in new.old_value or new.old_value[:1].isupper() or _mentions(old.value, new.old_value)
@@ -161,6 +170,8 @@ class RevisionFinder:
             is_meant = is_meant or (is_named and new.revises and self._is_about(old, new.old_value, new))
             is_place_taken = is_named and new.value_type == "name" and self._is_place_of(old, new.old_value)
             return 3 + nearness if is_meant or is_place_taken else 0.0
+        if (PAST.search(new.text) or len(new.text) > LONG_CHARS) and not is_explicit(new.text):
+            return 0.0  # it tells what happened
         return max(
             self._whole_evidence(new, old, nearness, is_value_change=is_value_change), self._amount_evidence(new, old)
         )
@@ -177,6 +188,8 @@ class RevisionFinder:
             return self._revising_evidence(new, old, nearness, is_value_change=is_value_change)
         if nearness == 0 or _forbids(new) or _forbids(old) or not _is_same_direction(new, old):
             return 0.0
+        if differ_both_ways(new, old) or (old.value and is_value_change and _mentions(new.text, old.value)):
+            return 0.0  # it says both
         is_part = new.value_type.startswith("option:") and not _own_stems(old) <= _own_stems(new)
         is_near = (nearness >= MIN_NEARNESS and not is_part) or _covers(new, old)
         return 1 + nearness if is_near and (is_value_change or _has_other_value(new, old)) else 0.0
@@ -195,7 +208,9 @@ class RevisionFinder:
     def _lifting_evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         if self._is_apart(new, old) or {*new.subject}.isdisjoint(old.subject):
             return 0.0
-        nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
+        if new.lifts and not named_stems(new) <= {*whole_subject(old), *CHANGE_STEMS}:
+            return 0.0  # it lifts something narrower, or something else
+        nearness = self._nearness({*whole_subject(new)} - CHANGE_STEMS, whole_subject(old))
         return 1.5 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
 
     def _revising_evidence(
@@ -206,23 +221,28 @@ class RevisionFinder:
             nearness < MIN_NEARNESS and (new.value_type == "name" or new.old_value[:1].isdigit()) and new.old_value
         ):
             return 0.0
-        is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
-        if (is_value_change or is_when_change) and not (
-            old.is_prohibition and old.kind == "rule" and not new.is_prohibition
-        ):
+        says_so, forbids = is_explicit(new.text), _forbids(old) and not new.is_prohibition
+        if differ_both_ways(new, old):
+            is_near = nearness >= MIN_SECOND_VALUE_NEARNESS or self._shares_name(new, old)
+            if not says_so or not is_near or new.likelihood < MIN_REVISING_LIKELIHOOD:
+                return 0.0
+        if _reports(new, old):
+            return 0.0
+        is_when_change = is_when(new.value_type) and is_when(old.value_type) and _has_changed(new, old)
+        if (is_value_change or is_when_change) and not forbids:
             # A part of the day replaces a part of the day sooner than a date.
             is_mixed = not is_value_change and "option:daypart" in (new.value_type, old.value_type)
             is_near = nearness >= MIN_REVISED_NEARNESS or self._shares_name(new, old)
             return (1 if is_mixed else 1.5) + nearness if is_near else 0.0
         subject = {*new.subject} - CHANGE_STEMS
         nearness = self._nearness(subject, (part for part in old.subject if not part.isdigit()))
-        if nearness >= MIN_SECOND_VALUE_NEARNESS and _has_second_value(new, old):
+        if nearness >= MIN_SECOND_VALUE_NEARNESS and not forbids and _has_second_value(new, old):
             return 1 + nearness
-        if new.value_type and new.value.lower() == old.value.lower():
+        if (new.value_type and not _has_changed(new, old)) or not _is_same_family(new.kind, old.kind):
             return 0.0
-        if not _is_same_family(new.kind, old.kind):
+        if not says_so or not named_stems(new) <= {*whole_subject(old), *CHANGE_STEMS}:
             return 0.0
-        nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
+        nearness = self._nearness({*whole_subject(new)} - CHANGE_STEMS, whole_subject(old))
         return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
 
     def _is_about(self, old: BindingStatement, name: str, new: BindingStatement) -> bool:
@@ -242,7 +262,7 @@ class RevisionFinder:
 
     def _is_apart(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True where each is about something of its own, or the new one about a part of what others are about, too."""
-        if _differs_in_topic(new, old):
+        if differs_in_topic(new, old):
             return True
         own, others = _own_stems(new), _own_stems(old)
         if not own or own & {*old.subject} or others & {*new.subject}:
@@ -259,12 +279,16 @@ class RevisionFinder:
         """
         if not new.revises or not new.value_type or new.old_value:
             return None
+        if not _corrects(new) and (
+            len(new.text) > SHORT_CHARS or new.likelihood < MIN_REVISING_LIKELIHOOD or PAST.search(new.text)
+        ):
+            return None
         olds = [old for old in reversed(self.items.values()) if is_same_type(new.value_type, old.statement.value_type)]
-        olds = [old for old in olds if old.statement.value.lower() != new.value.lower()]
+        olds = [old for old in olds if _has_changed(new, old.statement) and not _reports(new, old.statement)]
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
             is_loose = new.value_type[7:] in OWN_WAYS or new.value_type.startswith("unit:")
-            is_named = not is_loose or _topic_stems(new) or _says_of_what(new)
+            is_named = not is_loose or topic_stems(new) or _says_of_what(new)
             is_apart = is_named and self._is_apart(new, exact[0].statement)
             return None if is_apart else exact[0]
         subjectless = {*VALUE_CONCEPTS, *CHANGE_STEMS, f"@{new.value_type[7:]}", new.value_type[5:]}
@@ -298,7 +322,9 @@ class RevisionFinder:
             return None
         if words.old_value or _own_stems(words):
             return None
-        olds = (old for old in recent if old.statement.value_type.partition(":")[0] in ("name", "text", "option", ""))
+        if not _SAYS_NO.match(words.text):
+            return None
+        olds = (old for old in recent if old.statement.value_type.partition(":")[0] in ("name", "text", "option"))
         return next((old for old in olds if not old.statement.is_prohibition), None)
 
     def is_contradicting(self, new: BindingStatement) -> bool:
@@ -311,7 +337,7 @@ class RevisionFinder:
             return False
         is_other_value = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
         if new.is_prohibition != old.is_prohibition and {new.kind, old.kind} <= ORDERS:
-            return self._nearness(_whole_subject(new), _whole_subject(old)) >= MIN_REWORDED_NEARNESS
+            return self._nearness(whole_subject(new), whole_subject(old)) >= MIN_REWORDED_NEARNESS
         if new.is_prohibition or not is_other_value or not is_specific(new.value_type) or self._is_apart(new, old):
             return False
         nearness = self._nearness(new.subject, old.subject)
@@ -328,6 +354,16 @@ class RevisionFinder:
         return math.fsum(math.log(1 + total / (1 + self.stem_counts.get(stem, 0))) for stem in stems)
 
 
+def _has_changed(new: BindingStatement, old: BindingStatement) -> bool:
+    """True unless both have the same value: "Friday" is "Fridays"."""
+    return new.value.lower().removesuffix("s") != old.value.lower().removesuffix("s")
+
+
+def _reports(new: BindingStatement, old: BindingStatement) -> bool:
+    """True for an amount that is so, which changes no limit: "I have 22 pages now"."""
+    return old.kind == "limit" and new.kind == "value" and _IS_SO.search(new.text) is not None
+
+
 def _resets(new: Amount, old: Amount) -> bool:
     """True for two amounts of one kind whose clauses share a word of their own."""
     shared = new.stems & old.stems
@@ -336,20 +372,8 @@ def _resets(new: Amount, old: Amount) -> bool:
 
 def _corrects(statement: BindingStatement) -> bool:
     """True for a statement that says that it changes something said before."""
-    return bool(statement.old_value or STRONG_CORRECTION.search(statement.text) or LIFTS.search(statement.text))
-
-
-def _differs_in_topic(new: BindingStatement, old: BindingStatement) -> bool:
-    """True where each sentence begins with the thing that it is about, and these share nothing: "The API runs", "The site runs"."""
-    one, other = _topic_stems(new), _topic_stems(old)
-    return bool(one and other) and one.isdisjoint(other)
-
-
-def _topic_stems(statement: BindingStatement) -> set[str]:
-    """Return the stems of the thing that a sentence begins with, which is not its value: "Jana is the owner" is not about Jana."""
-    topic = TOPIC.match(statement.text)
-    is_value = topic is None or (statement.value and statement.value in topic["topic"])
-    return set() if topic is None or is_value else {*subject_stems(topic["topic"], ())}
+    patterns = (STRONG_CORRECTION, EXPLICIT, LIFTS)
+    return bool(statement.old_value) or any(pattern.search(statement.text) for pattern in patterns)
 
 
 def is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
@@ -417,8 +441,8 @@ def _part_replaced(new: BindingStatement, text: str) -> TypedValue | None:
 
 def _mentions(text: str, value: str) -> bool:
     """True where every word of a value stands in the text, by its beginning."""
-    words = {NUMBER_WORDS.get(word, word) for word in _words(text)}
-    sought = [NUMBER_WORDS.get(word, word) for word in _words(value) if len(word) > 1 or word.isdigit()]
+    words = {NUMBER_WORDS.get(word, word) for word in words_of(text)}
+    sought = [NUMBER_WORDS.get(word, word) for word in words_of(value) if len(word) > 1 or word.isdigit()]
     return bool(sought) and all(any(_is_near(word, other) for other in words) for word in sought)
 
 
@@ -444,11 +468,6 @@ def _numbered(statement: BindingStatement) -> dict[str, str]:
 
 def _is_near(one: str, other: str) -> bool:
     return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
-
-
-def _whole_subject(statement: BindingStatement) -> tuple[str, ...]:
-    """Return the stems of a statement with those of its value."""
-    return tuple(dict.fromkeys((*statement.subject, *(word.removesuffix("s") for word in _words(statement.value)))))
 
 
 def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
@@ -502,10 +521,6 @@ def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
     return any(one in family and other in family for family in _FAMILIES)
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.lower()))
-
-
 @functools.lru_cache(maxsize=MAX_REMEMBERED_WORDS)
 def _core_words(text: str) -> tuple[str, ...]:
-    return _words(shorten(text))
+    return words_of(shorten(text))
