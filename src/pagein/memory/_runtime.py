@@ -22,11 +22,11 @@ from pagein.errors import (
     LogUnwritable,
 )
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
-from pagein.events.protocol import TextObservations
+from pagein.events.protocol import TextObservations, check_observations
 from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
-from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles
+from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles, split_request
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
@@ -37,7 +37,7 @@ from pagein.memory.checkpoints.schedule import CheckpointSchedule
 from pagein.memory.facts_runtime import FactsRuntime
 from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.history import find_lost_entry
-from pagein.memory.operations.ingest import Transcript, read_transcript
+from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.load import catch_up
 from pagein.memory.options import (
     Options,
@@ -252,7 +252,7 @@ class MemoryRuntime:
         """Split a provider's messages. Raises FormatError, and ConfigurationError for a format there is none of."""
         unwrapped = rename_roles(unwrap_request(messages), self.roles)
         form = choose_format(unwrapped, self.format) if format is None else format_named(format)
-        return read_transcript(form, unwrapped, observations)
+        return Transcript(split_request(unwrapped, form), check_observations(observations))
 
     def request_room(self, reserve: int, tools: Any, format: str | None = None) -> RequestRoom:
         """The tokens that a request needs beside its view. Raises ConfigurationError."""

@@ -133,11 +133,11 @@ RECENT_REQUESTS = 4
 class KnownList:
     """A list that was handed over, or a request that was given out.
 
-    ``place`` is the number of the run's fingerprints that it covers. ``ending`` is the user's line that pagein adds to a
+    It ``covers`` the first so many fingerprints of the run. ``ending`` is the user's line that pagein adds to a
     request that would end with the model's. An ``is_loose`` list did not begin where the run begins.
     """
 
-    place: int
+    covers: int
     is_request: bool = False
     is_loose: bool = False
     ending: Any = None
@@ -145,7 +145,7 @@ class KnownList:
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request that was given out: its messages and their hashes, system prompts aside, and ``place`` as in KnownList.
+    """A request that was given out: its messages and their hashes, system prompts aside, and ``covers`` as in KnownList.
 
     ``has_ending`` is True if the last message is the line that pagein adds. ``form`` is its format: the next list may have another.
     """
@@ -153,7 +153,7 @@ class SentRequest:
     hashes: Sequence[bytes]
     rows: Sequence[Any]
     form: Format
-    place: int
+    covers: int
     has_ending: bool = False
 
 
@@ -193,15 +193,15 @@ class TranscriptState:
         self.shortened.clear()
         self.sent.clear()
 
-    def for_fork(self, place: int) -> TranscriptState:
-        """The state of a branch that has the first ``place`` fingerprints of this one."""
+    def for_fork(self, covers: int) -> TranscriptState:
+        """The state of a branch that has the first ``covers`` fingerprints of this one."""
         return TranscriptState(
             self.repairs,
-            {digest: known for digest, known in self.lists.items() if known.place <= place},
+            {digest: known for digest, known in self.lists.items() if known.covers <= covers},
             self.habit,
             self.system_marks,
-            {number for number in self.unlisted if number < place},
-            {known for known in self.shortened if known[0] < place},
+            {number for number in self.unlisted if number < covers},
+            {known for known in self.shortened if known[0] < covers},
             is_untouched=False,
         )
 

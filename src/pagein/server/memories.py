@@ -273,12 +273,12 @@ class ServerMemory(HostMemory):
 
 def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple[list[Item], list[bytes]]]:
     """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
-    listed = yield from as_recorded(items, run, Chain(run.log, run.transcript.unlisted), first)
+    listed = yield from as_recorded(items, Chain(run), first)
     return listed.items, listed.marks
 
 
 def _find_rewriting(run: RunState, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Rewriting | None]:
-    return (yield from find_rewriting(run, items, marks, Chain(run.log, run.transcript.unlisted), first))
+    return (yield from find_rewriting(items, marks, Chain(run), first))
 
 
 def _says(text: str, arguments: str) -> bool:

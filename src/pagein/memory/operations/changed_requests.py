@@ -30,11 +30,11 @@ MAX_INSERTED = 3
 class ChangedRequest:
     """The first ``count`` messages of a list, system prompts aside, are a request with ``added`` words of the host's.
 
-    ``place`` is the number of the run's fingerprints that the request covers.
+    The request ``covers`` the first so many fingerprints of the run.
     """
 
     count: int
-    place: int
+    covers: int
     added: tuple[Item, ...]
 
 
@@ -48,7 +48,7 @@ def find_changed_request(request: RawRequest, run: RunState, least: int) -> Chan
     rows = [hashes[number] for number in numbers]
     best: ChangedRequest | None = None
     for sent in reversed(run.transcript.sent):
-        if sent.place > run.log.list_start:
+        if sent.covers > run.log.list_start:
             match = _Comparison(request, messages, rows, sent, run).match(least)
             best = match if match is not None and (best is None or match.count > best.count) else best
     return best
@@ -119,7 +119,7 @@ class _Comparison:
             is_said = self.sent.has_ending and count == len(rows) and rows[-1] == hashes[-1]
             known = (path.before or _Path(path.at - 1)) if is_said else path
             if count - is_said > least and self._is_certain(known):
-                return ChangedRequest(count - is_said, self.sent.place, path.added)
+                return ChangedRequest(count - is_said, self.sent.covers, path.added)
         return None
 
     def _extend(self, path: _Path, number: int) -> Iterator[_Path]:
@@ -255,18 +255,18 @@ def added_words(items: Sequence[Item], changed: Sequence[Item]) -> tuple[TaskSte
     return ()
 
 
-def remember_request(state: TranscriptState, request: RawRequest, place: int, ending: Any) -> None:
+def remember_request(state: TranscriptState, request: RawRequest, covers: int, ending: Any) -> None:
     """Remember a request that was given out: what comes behind it is new, and nothing in it is.
 
     ``ending`` is its last message where nobody said that, else None.
     """
-    _remember_hashes(state, request.request_hashes(has_ending=ending is not None), place, ending)
+    _remember_hashes(state, request.request_hashes(has_ending=ending is not None), covers, ending)
     numbers = [number for number, _ in request.list_hashes()]
     if numbers:
         hashes = request.hashes()
         rows = [hashes[number] for number in numbers]
         messages = [request.rows[number] for number in numbers]
-        state.sent.append(SentRequest(rows, messages, request.form, place, has_ending=ending is not None))
+        state.sent.append(SentRequest(rows, messages, request.form, covers, has_ending=ending is not None))
 
 
 def has_strange_words(transcript: Transcript, run: RunState) -> bool:
@@ -289,6 +289,6 @@ def remember_records(run: RunState, records: Iterable[RequestRecord]) -> None:
             _remember_hashes(run.transcript, hashes, run.log.count_fingerprints(record.head), ending)
 
 
-def _remember_hashes(state: TranscriptState, hashes: Sequence[bytes], place: int, ending: Any) -> None:
+def _remember_hashes(state: TranscriptState, hashes: Sequence[bytes], covers: int, ending: Any) -> None:
     for at, digest in enumerate(hashes, 1):
-        state.remember(digest, KnownList(place, is_request=True, ending=ending if at == len(hashes) else None))
+        state.remember(digest, KnownList(covers, is_request=True, ending=ending if at == len(hashes) else None))

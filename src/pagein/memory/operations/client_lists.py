@@ -18,18 +18,9 @@ from pagein.context.view.body import find_shown
 from pagein.context.view.view import View
 from pagein.events.entries import IN_TEXT, Observed
 from pagein.events.handles import observation_handle, step_handle
-from pagein.events.protocol import (
-    MODEL_PREFIX,
-    RESULT_PREFIX,
-    USER_PREFIX,
-    fingerprint,
-    handed_items,
-    is_same_item,
-    normal_text,
-)
+from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item, normal_text
 from pagein.events.steps import ActionStep, Content, Image, Observation, Part, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
-from pagein.log.base import Entry
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations import lineage
@@ -82,9 +73,9 @@ class ClientList:
     shortened: dict[ShortenedItem, str]
 
 
-def as_recorded(items: Sequence[Item], run: RunState, chain: lineage.Chain, first: int = 0) -> Flow[ClientList]:
+def as_recorded(items: Sequence[Item], chain: lineage.Chain, first: int = 0) -> Flow[ClientList]:
     """Compare a list's items with the chain from the place ``first`` on, and make those that a client changed the recorded ones."""
-    reader = _Reader(list(items), [fingerprint(item) for item in items], run, chain, first)
+    reader = _Reader(list(items), [fingerprint(item) for item in items], chain, first)
     yield from reader.align_items()
     return ClientList(reader.items, reader.marks, reader.shortened)
 
@@ -95,7 +86,6 @@ class _Reader:
 
     items: list[Item]
     marks: list[bytes]
-    run: RunState
     chain: lineage.Chain
     first: int
     """The place that the list's first item is compared with."""
@@ -104,8 +94,10 @@ class _Reader:
     added: list[TaskStep] = field(default_factory=list)
     """New words of joined messages: they stand behind what was recorded, at the latest."""
     shortened: dict[ShortenedItem, str] = field(default_factory=dict)
-    _known: dict[int, Item] = field(default_factory=dict)
-    """Recorded items by the number of their fingerprint."""
+
+    @property
+    def run(self) -> RunState:
+        return self.chain.run
 
     def align_items(self) -> Flow[None]:
         """Change item after item, for as long as the list says what was recorded."""
@@ -232,7 +224,7 @@ class _Reader:
 
     def _is_shown(self, place: int) -> Flow[bool]:
         """True for a result that the view has as it was recorded."""
-        position = self.run.log.fingerprint_positions[self.chain.numbers[place]]
+        position = self.chain.position(place)
         body = (yield from Read(position, position + 1))[0].body
         if not isinstance(body, Observed):
             return False
@@ -254,32 +246,21 @@ class _Reader:
         """Put the recorded item in the place of the list's, and note the handle where that was not known."""
         chain_number, mark = self.chain.numbers[place], self.marks[number]
         if (chain_number, mark) not in self.run.transcript.shortened:
-            self.shortened[chain_number, mark] = yield from self._handle(chain_number)
+            self.shortened[chain_number, mark] = yield from self._handle(place)
         self.items[number] = (yield from self._items_at(place, place + 1))[0]
         self.marks[number] = self.chain.mark(place)
 
     # What was recorded
 
     def _items_at(self, first: int, stop: int) -> Flow[list[Item]]:
-        """Read the items at the places ``[first, stop)``."""
-        log, numbers = self.run.log, self.chain.numbers[first:stop]
-        for number in numbers:
-            if number not in self._known:
-                start = log.fingerprint_positions[number]
-                entries = yield from Read(start, min(start + _READ_AHEAD, self.run.fold.head))
-                at = log.count_fingerprints(start)
-                for entry in entries:
-                    handed = listed_items(self.run, entry)
-                    self._known.update(enumerate(handed, at))
-                    at += len(handed)
-        return [self._known[number] for number in numbers]
+        return (yield from self.chain.read_items(first, stop, _READ_AHEAD))
 
-    def _handle(self, number: int) -> Flow[str]:
-        position = self.run.log.fingerprint_positions[number]
+    def _handle(self, place: int) -> Flow[str]:
+        position = self.chain.position(place)
         body = (yield from Read(position, position + 1))[0].body
         if isinstance(body, Observed) and not body.observation.is_message:
             return observation_handle(body.action, body.index)
-        index = number - self.run.log.count_fingerprints(position)
+        index = self.chain.numbers[place] - self.run.log.count_fingerprints(position)
         return observation_handle(position, index - 1) if index else step_handle(position)
 
 
@@ -287,18 +268,6 @@ def _plain_answer(item: Item) -> str:
     """The text of an answer that calls nothing; "" for any other item."""
     is_answer = isinstance(item, ActionStep) and not item.tool_calls
     return as_text(item.content) if is_answer and all(isinstance(part, Text) for part in as_parts(item.content)) else ""
-
-
-def listed_items(run: RunState, entry: Entry) -> tuple[Item, ...]:
-    """The items of an entry as the application's newest list has them."""
-    match entry.body:
-        case Observed(late=late, action=action, index=index, observation=result):
-            place = (entry.position, "content", IN_TEXT) if late else (action, "observation", index)
-            rewritten = run.fold.rewritten.get(place)
-            return handed_items(entry.body) if rewritten is None else (replace(result, content=rewritten.stub.content),)
-        case TaskStep() as task if rewritten := run.fold.rewritten.get((entry.position, "content", 0)):
-            return (replace(task, content=rewritten.stub.content),)
-    return handed_items(entry.body)
 
 
 def shown_result(view: View, position: int, index: int) -> Observation | None:

@@ -1,4 +1,4 @@
-"""Ingesting transcripts: which of an application's messages are new, found by their lineage. Pure.
+"""Ingesting transcripts: what of an application's list is new. ``ListReader.decide`` is the table of decisions. Pure.
 
 A list is known by what it says, never by its length, by a place in it, or by how a text looks. First it is compared with the
 lists that were handed over before, and with the requests that were given out: their messages are hashed in a chain, and
@@ -9,9 +9,8 @@ compared with the log. Nothing is left out in silence: what is neither new nor r
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.entries import REWRITTEN, Compaction
@@ -21,18 +20,17 @@ from pagein.events.protocol import (
     SYSTEM_PREFIX,
     USER_PREFIX,
     TextObservations,
-    check_observations,
     fingerprint,
     is_same_item,
 )
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
-from pagein.formats import Format, Item
-from pagein.formats.raw_messages import RawRequest, split_request
+from pagein.formats import Item
+from pagein.formats.raw_messages import RawRequest
 from pagein.memory._effects import Call, Flow
-from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
-from pagein.memory.operations import lineage
+from pagein.memory._state import Habit, KnownList, RunState
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded, is_respelled
+from pagein.memory.operations.lineage import Alignment, Chain, Marks, Return, align, find_return, has_other_results
 from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.relist import (
@@ -43,7 +41,6 @@ from pagein.memory.operations.relist import (
     find_rewriting,
     find_taken_back,
     plan_relisting,
-    read_items,
 )
 
 _CERTAIN_ITEMS = 4
@@ -51,24 +48,37 @@ _CERTAIN_ITEMS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The new items of a list, and what a memory remembers of the list once they are recorded.
+class NewItems:
+    """An outcome: these items are new, none where the list says what was recorded; and what is remembered of the list.
 
-    ``fork_at`` is set for an edited list: the number of entries that its branch keeps. ``place`` is the number of
-    fingerprints of the run that the list covers, None for all.
+    The list covers the first ``covers`` fingerprints of the run, None for all. ``listed`` are the numbers of those that
+    were recorded as steps, and that the list has too.
     """
 
     items: Sequence[Item]
     notes: tuple[str, ...] = ()
-    fork_at: int | None = None
-    list_hash: bytes = b""
-    place: int | None = None
+    covers: int | None = None
     habit: Habit = "unknown"
     is_loose: bool = False
+    list_hash: bytes = b""
     listed: frozenset[int] = frozenset()
-    """Numbers of fingerprints that were recorded as steps, and that the list has too."""
-    relisting: Compaction | None = None
-    """What the list changed or took back: to be recorded before the list is compared again. Nothing is selected yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(NewItems):
+    """An outcome: the list says something else than the run. The items are new on a branch that keeps ``fork_at`` entries."""
+
+    fork_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Relisting:
+    """An outcome: the list changed or took back something before its new items. That is recorded; then it is read again."""
+
+    compaction: Compaction
+
+
+Outcome = NewItems | Edited | Relisting
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,113 +88,278 @@ class Transcript:
     request: RawRequest
     observations: TextObservations = None
 
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The items of a list, as they were recorded, beside the chain from the place ``first`` on."""
+
+    items: Sequence[Item]
+    marks: Marks
+    chain: Marks
+    alignment: Alignment
+    first: int
+
     @property
-    def format(self) -> str:
-        """The name of the messages' format."""
-        return self.request.form.name
+    def at(self) -> int:
+        """The number of items that both begin with."""
+        return self.alignment.at
+
+    @property
+    def place(self) -> int:
+        """The place in the whole chain behind what both begin with."""
+        return self.first + self.alignment.reached
+
+    @property
+    def new(self) -> list[Item]:
+        """The items that are new where the list has all of the chain."""
+        return [*(self.items[number] for number in self.alignment.late), *self.items[self.at :]]
+
+    def find_return(self) -> Return | None:
+        """Find where the list comes back to the chain."""
+        return find_return(self.marks, self.chain, self.at, self.alignment.reached)
 
 
-def read_transcript(form: Format, messages: Any, observations: TextObservations) -> Transcript:
-    """Split an application's messages. Raises FormatError, and ConfigurationError for invalid ``observations``."""
-    return Transcript(split_request(messages, form), check_observations(observations))
+class ListReader:
+    """One list beside one run. ``whole`` False: all of it is new; True: it is the whole history; None: its lineage tells."""
 
-
-def select_new(
-    transcript: Transcript, run: RunState, *, whole: bool | None, may_relist: bool = True
-) -> Flow[Selection]:
-    """Select the new items of a transcript.
-
-    ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. With ``may_relist``
-    False the list takes nothing back. Raises FormatError for a whole history that shares nothing with the run, and for
-    messages that are not in the format's shape.
-    """
-    request, is_first = transcript.request, not run.log.fingerprints
-    reader = _ListReader(request, run, whole, may_relist)
-    if whole is False or is_first:
-        items = (*request.parse_system(), *(yield from parse_list(run, request)))
-        return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
-    return (yield from reader.select())
-
-
-@dataclass(slots=True)
-class _ListReader:
-    """One list beside one run: which of the list's items are new."""
-
-    request: RawRequest
-    run: RunState
-    whole: bool | None
+    chain: Chain
     may_relist: bool
-    hashes: list[tuple[int, bytes]] = field(init=False)
-    """For each message that is no system prompt: its number, and the hash of the list up to it."""
-    chain: lineage.Chain = field(init=False)
-    """What the run recorded, once ``select`` compares the list with it."""
-    notes: list[str] = field(default_factory=list)
-    shortened: dict[ShortenedItem, str] = field(default_factory=dict)
+    listed: frozenset[int]
+    """See ``NewItems.listed``."""
+    shortened: dict[ShortenedItem, str]
     """Handles of what the list has shorter than recorded, and that was not said of an earlier one."""
-    listed: frozenset[int] = frozenset()
-    """See ``Selection.listed``."""
 
-    def __post_init__(self) -> None:
-        self.hashes = self.request.list_hashes()
+    def __init__(self, request: RawRequest, run: RunState, whole: bool | None) -> None:
+        self.request, self.run, self.whole = request, run, whole
+        self.habit: Habit = "whole" if whole else run.transcript.habit
+        self.hashes = request.list_hashes()
+        self.list_hash = self.hashes[-1][1] if self.hashes else b""
+        self.notes: list[str] = []
+        self._parsed: dict[int, tuple[Item, ...]] = {}
 
-    @property
-    def state(self) -> TranscriptState:
-        return self.run.transcript
+    # The table of decisions
 
-    @property
-    def log(self) -> FoldedLog:
-        return self.run.log
+    def decide(self, *, may_relist: bool = True) -> Flow[Outcome]:
+        """Decide what of the list is new: by the lists and requests known in this process, else by content.
 
-    @property
-    def list_hash(self) -> bytes:
-        return self.hashes[-1][1] if self.hashes else b""
-
-    @property
-    def habit(self) -> Habit:
-        return "whole" if self.whole else self.state.habit
-
-    # By the lists and requests known in this process
-
-    def select(self) -> Flow[Selection]:
-        """Select what is behind the longest list that is known, else what the log does not have."""
+        With ``may_relist`` False the list takes nothing back. Raises FormatError for a whole history that shares nothing
+        with the run, and for messages that are not in the format's shape.
+        """
+        self.may_relist, self.notes, self.shortened, self.listed = may_relist, [], {}, frozenset()
+        if self.whole is False or not self.run.log.fingerprints:
+            items = (*self.request.parse_system(), *(yield from self._parse()))
+            list_hash = b"" if self.run.log.fingerprints else self.list_hash
+            return NewItems(items, habit=self.run.transcript.habit, list_hash=list_hash)
         if results := self._new_results():
-            return self._selection(results, habit=self.state.habit, is_loose=True)
-        self.chain = lineage.Chain(self.log, self.state.unlisted)
+            return self._new(results, habit=self.run.transcript.habit, is_loose=True)
+        self.chain, outcome = Chain(self.run), None
         systems = ListedSystems.of(self.request, self.run)
-        selection: Selection | None = None
-        known = self._longest_known()
+        count, known = self._longest_known()
         added: tuple[Item, ...] = ()
-        if changed := find_changed_request(self.request, self.run, 0 if known is None else known[0]):
-            known, added = (changed.count, KnownList(changed.place, is_request=True)), changed.added
+        if changed := find_changed_request(self.request, self.run, count):
+            count, known, added = changed.count, KnownList(changed.covers, is_request=True), changed.added
         if known is not None:
-            count, earlier = known
             start = self.hashes[count - 1][0] + 1
-            items = (*added, *(yield from parse_list(self.run, self.request, start, earlier.place)))
-            selection = yield from self._select_behind(earlier, without_systems(items))
-        if selection is None:
-            start, items = 0, (yield from parse_list(self.run, self.request))
-            listed, marks = yield from self._as_recorded(without_systems(items))
-            selection = yield from self._find_relisting(listed, marks, 0)
-            selection = selection or (yield from self._select_by_content(listed, marks))
-        if selection.fork_at is not None and (rewriting := (yield from self._find_rewriting(selection))):
-            return rewriting
-        if selection.relisting is not None:
-            return selection
-        chosen = {id(item) for item in selection.items}
+            items = (*added, *(yield from self._parse(start, known.covers)))
+            outcome = yield from self._decide_behind(known, without_systems(items))
+        if outcome is None:
+            start, items = 0, (yield from self._parse())
+            outcome = yield from self._decide_by_content(without_systems(items))
+        if isinstance(outcome, Edited):
+            outcome = (yield from self._find_rewriting(outcome)) or outcome
+        return outcome if isinstance(outcome, Relisting) else self._complete(outcome, systems, items, start)
+
+    def _decide_behind(self, known: KnownList, listed: list[Item]) -> Flow[Outcome | None]:
+        """Decide about the items behind a known list; None where it does not tell what they are."""
+        beside = yield from self._compare(listed, self.chain.place_of(known.covers))
+        self._note_listed(beside)
+        is_end = self.chain.is_all_listed(beside.place)
+        if not beside.new:
+            if self.habit == "news" and not known.is_request:
+                return None
+            self._note_nothing_new(beside.items, is_end=is_end, place=beside.place)
+            return self._new((), covers=None if is_end or known.is_request else self.chain.numbers[beside.place])
+        if is_end:
+            return self._new(beside.new)
+        # The last line of a request may be the user's own word, which the list then has.
+        if not known.is_request and (relisting := (yield from self._find_relisting(beside))):
+            return relisting
+        if not known.is_request and self.habit != "whole":
+            return None
+        by_content = yield from self._compare(without_systems((yield from self._parse())), 0)
+        return None if by_content.place >= beside.first else self._edit(beside.items[beside.at :], beside.place)
+
+    def _decide_by_content(self, listed: list[Item]) -> Flow[Outcome]:  # noqa: C901 - the rows of the table
+        """Decide about a whole list by what it says."""
+        beside = yield from self._compare(listed, 0)
+        if relisting := (yield from self._find_relisting(beside)):
+            return relisting
+        if not beside.items or not beside.chain:
+            return self._new(beside.items, habit=self.run.transcript.habit)
+        if len(beside.items) == 1:
+            return self._decide_lone(beside)
+        self._note_listed(beside)
+        if beside.at and self.chain.is_all_listed(beside.place):
+            if not beside.new:
+                self._note_nothing_new(beside.items, is_end=True, place=beside.place)
+            return self._new(beside.new)
+        if not beside.at and (self._has_other_beginning(beside) or (yield from self._has_all_else(beside))):
+            return self._edit(beside.items, 0)
+        if self.habit == "news" and not self.whole:
+            return self._all_new(beside.items)
+        if beside.at == len(beside.items):
+            self._note_nothing_new(beside.items, is_end=False, place=beside.place)
+            return self._new((), covers=self.chain.numbers[beside.place] if self.habit == "whole" else None)
+        if (behind_gaps := self._select_behind_gaps(beside)) is not None:
+            return behind_gaps
+        if (back := beside.find_return()) is not None and self._is_certain(back, beside):
+            return self._rejoin(beside, back)
+        if beside.at:
+            return self._leave(beside)
+        if self.habit == "whole" and _has_same_answer(beside):
+            return self._edit(beside.items, 0)
+        if self.whole:
+            raise FormatError(
+                "the list shares nothing with this run. Hand over only what is new with whole=False, or open "
+                "another session"
+            )
+        return self._all_new(beside.items)
+
+    def _decide_lone(self, beside: _Comparison) -> Outcome:
+        """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
+        (item,), chain, is_untouched = beside.items, beside.chain, self.run.transcript.is_untouched
+        # A result may be that of another call with the same words.
+        is_other_result = isinstance(item, Observation) and len(chain) > 1 and not self.whole
+        if not is_same_item(chain[0], beside.marks[0]) or is_other_result:
+            if self.whole:
+                raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
+            return self._new(beside.items, habit=self.run.transcript.habit, is_loose=True)
+        is_in_work = not chain[-1].startswith(MODEL_PREFIX)
+        has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
+        is_seed = is_untouched and (is_in_work or has_system)
+        if len(chain) == 1 or self.whole or is_seed:
+            self._note_nothing_new(beside.items, is_end=True)
+            return self._new(())
+        if is_untouched:
+            self.notes.append(f"{excerpt(item)} says the same as {self.chain.handle(0, 1)} and was recorded again")
+        return self._new(beside.items, habit=self.run.transcript.habit, is_loose=True)
+
+    # The outcomes
+
+    def _new(
+        self, items: Iterable[Item], *, covers: int | None = None, habit: Habit = "whole", is_loose: bool = False
+    ) -> NewItems:
+        return NewItems(tuple(items), (), covers, habit, is_loose, self.list_hash)
+
+    def _all_new(self, items: Sequence[Item]) -> NewItems:
+        """A list that shares nothing, or of an application that hands over what is new."""
+        habit: Habit = "whole" if self.habit == "whole" else "news"
+        if habit == "whole":
+            self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
+        return self._new(items, habit=habit, is_loose=True)
+
+    def _edit(self, items: Sequence[Item], place: int) -> Edited:
+        """Go on with a branch from the place where the list leaves the chain."""
+        number, positions = self.chain.numbers[place], self.run.log.fingerprint_positions
+        # A branch from behind what a list took back would have it in view again.
+        while number - 1 not in self.chain.numbers and number and positions[number - 1] in self.run.fold.removed:
+            number -= 1
+        return Edited(tuple(items), (), number, "whole", False, self.list_hash, fork_at=positions[number])
+
+    def _leave(self, beside: _Comparison) -> NewItems:
+        """A list that begins like the run and then says something else."""
+        items, listed, recorded = beside.items[beside.at :], beside.marks[beside.at], beside.chain[beside.place]
+        if listed[:1] == recorded[:1] or not self.run.transcript.is_untouched:
+            return self._edit(items, beside.place)
+        # After a restart: the list lacks what was recorded behind it, and goes on.
+        self.notes.append(f"the list lacks {self.chain.handle(beside.place, len(self.chain))}, which was recorded")
+        return self._new(items)
+
+    def _select_behind_gaps(self, beside: _Comparison) -> NewItems | None:
+        """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
+        marks, chain, place = beside.marks, beside.chain, beside.place
+        is_restart = beside.at and self.run.transcript.is_untouched
+        if not is_restart or has_other_results(marks[beside.at :], chain[place:]):
+            return None
+        lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
+        rest = replace(beside, alignment=align(marks, chain, lost | self.chain.skippable()))
+        if rest.at < len(rest.items) and rest.place < len(chain):
+            return None
+        self.notes.append(f"the list lacks some of {self.chain.handle(place, len(chain))}, which was recorded")
+        return self._new(rest.new)
+
+    def _rejoin(self, beside: _Comparison, back: Return) -> NewItems:
+        """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
+        items, at, place = beside.items, beside.at, beside.place
+        unknown, replaced = items[at : back.first], back.chain - place
+        if unknown and len(unknown) >= replaced:
+            return self._edit(items[at:], place)
+        if replaced:
+            handle, known = self.chain.handle(place, back.chain), set(beside.chain)
+            for item in (item for item, mark in zip(unknown, beside.marks[at:], strict=False) if mark not in known):
+                self.notes.append(f"{excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
+            if not unknown and self.habit != "whole":
+                self.notes.append(f"the list lacks {handle}, which was recorded")
+        return self._new([*(items[number] for number in back.late), *items[back.last :]])
+
+    def _find_relisting(self, beside: _Comparison) -> Flow[Relisting | None]:
+        """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
+        items, at, place = beside.items, beside.at, beside.place
+        if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
+            return None
+        found: Sequence[Relisted] = ()
+        if place >= find_newest_place(self.chain):
+            recorded = yield from self.chain.read_items(place, place + MAX_TAKEN_BACK + 1)
+            found = find_taken_back(
+                items[at:], beside.marks[at:], beside.chain[beside.alignment.reached :], recorded,
+                is_begun=place > 0, is_history=self.run.transcript.newest is None,
+            )  # fmt: skip
+        back = beside.find_return() if place and not found else None
+        gap = 0 if back is None or back.first != at else beside.first + back.chain - place
+        if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, beside):
+            found = find_gap((yield from self.chain.read_items(place, place + gap)))
+        compaction = plan_relisting(self.chain, place, found) if found else None
+        return None if compaction is None else Relisting(compaction)
+
+    def _find_rewriting(self, edit: Edited) -> Flow[Relisting | None]:
+        """Find what the list words anew: a message with a clock, a result that came meanwhile; None for another edit.
+
+        The first change of the user's words is a branch. The next one that leaves all else as it was is a new wording.
+        """
+        if not self.may_relist:
+            return None
+        marks = [fingerprint(item) for item in edit.items]
+        rewriting = yield from find_rewriting(edit.items, marks, self.chain, self.chain.place_of(edit.covers or 0))
+        if rewriting is None or (rewriting.is_of_user and not (yield from self._words_anew(edit.fork_at))):
+            return None
+        compaction = plan_relisting(self.chain, 0, rewriting.items, REWRITTEN)
+        return None if compaction is None else Relisting(compaction)
+
+    def _complete(self, outcome: NewItems, systems: ListedSystems, items: Sequence[Item], start: int) -> NewItems:
+        """The outcome with the list's new system prompts, the ids that were recorded, and all notes.
+
+        ``items`` are those of the list from the message ``start`` on.
+        """
+        chosen = {id(item) for item in outcome.items}
         first = next((at for at, item in enumerate(items) if id(item) in chosen), len(items))
-        new, notes = systems.merge_into(selection, items, start)
+        is_whole = outcome.habit == "whole" and not outcome.is_loose
+        new, notes = systems.merge_into(outcome.items, items, start, is_whole=is_whole)
         if self.shortened:
-            self.state.shortened.update(self.shortened)
+            self.run.transcript.shortened.update(self.shortened)
             handles = ", ".join(dict.fromkeys(self.shortened.values()))
             self.notes.append(
                 f"the list has {handles} shorter than recorded, cleared or respelled: what was recorded stays"
             )
-        return replace(
-            selection,
-            items=self._with_recorded_ids(items[:first], new),
-            notes=(*self.notes, *notes),
-            listed=self.listed,
-        )
+        new = self._with_recorded_ids(items[:first], new)
+        return replace(outcome, items=new, notes=(*self.notes, *notes), listed=self.listed)
+
+    # What the table asks
+
+    def _parse(self, start: int = 0, covers: int = 0) -> Flow[tuple[Item, ...]]:
+        """Parse the messages from ``start`` on, once for all decisions."""
+        if start not in self._parsed:
+            self._parsed[start] = yield from parse_list(self.run, self.request, start, covers)
+        return self._parsed[start]
 
     def _new_results(self) -> Sequence[Item]:
         """The items of a list that has nothing but results of calls that wait for them: an earlier step may have equal ones."""
@@ -209,268 +384,102 @@ class _ListReader:
             for item in new
         ]
 
-    def _longest_known(self) -> tuple[int, KnownList] | None:
+    def _longest_known(self) -> tuple[int, KnownList | None]:
         """The longest beginning of the list that was handed over or given out before, as a number of its messages."""
-        is_lone = len(self.hashes) == 1
+        is_lone, transcript = len(self.hashes) == 1, self.run.transcript
         for count in range(len(self.hashes), 0, -1):
             number, digest = self.hashes[count - 1]
-            known = self.state.lists.get(digest)
+            known = transcript.lists.get(digest)
             if known is None or (known.is_loose and self.habit != "whole") or (is_lone and not known.is_request):
                 continue
-            if known.place + known.is_request <= self.log.list_start:
+            if known.covers + known.is_request <= self.run.log.list_start:
                 continue  # of before the view was cleared
-            if is_lone and self._is_recorded(number):
+            if is_lone and not {*self.run.log.fingerprints}.isdisjoint(
+                map(fingerprint, self.request.parse(number, number + 1))
+            ):
                 continue  # one message proves nothing: the user may say the same again
             is_last = count == len(self.hashes)
             if known.ending is not None and is_last and self.request.rows[number] is not known.ending:
                 continue  # a request with nothing behind it is no request: the user said what its last line says
             return count, known
-        return None
+        return 0, None
 
-    def _is_recorded(self, number: int) -> bool:
-        marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
-        return not marks.isdisjoint(self.log.fingerprints)
-
-    def _select_behind(self, known: KnownList, listed: list[Item]) -> Flow[Selection | None]:
-        """Select among the items behind a known list; None where it does not tell what they are."""
-        first = self.chain.place_of(known.place)
-        items, marks = yield from self._as_recorded(listed, first)
-        alignment = self._align(marks, first)
-        at, reached = alignment.at, first + alignment.reached
-        if at == len(items) and not alignment.late:
-            is_end = self.chain.is_all_listed(reached)
-            if self.habit == "news" and not known.is_request:
-                return None
-            self._note_nothing_new(items, is_end=is_end, reached=reached)
-            return self._selection((), place=None if is_end or known.is_request else self.chain.numbers[reached])
-        if self.chain.is_all_listed(reached):
-            return self._selection([*(items[number] for number in alignment.late), *items[at:]])
-        # The last line of a request may be the user's own word, which the list then has.
-        if not known.is_request and (relisting := (yield from self._find_relisting(items, marks, first))):
-            return relisting
-        if not known.is_request and self.habit != "whole":
-            return None
-        return None if (yield from self._content_reach()) >= first else self._edit(items[at:], reached)
-
-    def _content_reach(self) -> Flow[int]:
-        """The number of items of the chain that the list has by content, from the beginning on."""
-        items = yield from parse_list(self.run, self.request)
-        _, marks = yield from self._as_recorded(without_systems(items))
-        return lineage.align(marks, self.chain.marks(), self.chain.skippable()).reached
-
-    # By content
-
-    def _as_recorded(self, items: list[Item], first: int = 0) -> Flow[tuple[Sequence[Item], Sequence[bytes]]]:
-        """The items, and their fingerprints, as they were recorded where a client joined, divided or shortened some.
+    def _compare(self, items: list[Item], first: int) -> Flow[_Comparison]:
+        """Compare the items with the chain from a place on, as they were recorded where a client joined, divided or shortened some.
 
         One message alone stays, unless the run is nothing but messages of the user: the user may say the words again.
         """
+        listed: Sequence[Item] = items
         is_lone = len(items) == 1 and not first and not self.whole
         if is_lone and not all(mark.startswith(USER_PREFIX) for mark in self.chain.marks()):
-            return items, [fingerprint(items[0])]
-        listed = yield from as_recorded(items, self.run, self.chain, first)
-        self.shortened |= listed.shortened
-        return listed.items, listed.marks
-
-    def _select_by_content(self, items: Sequence[Item], marks: Sequence[bytes]) -> Flow[Selection]:
-        """Select the items that the log does not have; ``marks`` are their fingerprints."""
-        chain = self.chain.marks()
-        if not items or not chain:
-            return self._selection(items, habit=self.state.habit)
-        if len(items) == 1:
-            return self._select_lone(items, marks[0], chain)
-        alignment = self._align(marks, 0)
-        at, reached = alignment.at, alignment.reached
-        if at and self.chain.is_all_listed(reached):
-            new = [items[number] for number in alignment.late] + list(items[at:])
-            if not new:
-                self._note_nothing_new(items, is_end=True, reached=reached)
-            return self._selection(new)
-        if not at and (self._has_other_beginning(items, marks, chain) or (yield from self._has_all_else(items, marks))):
-            return self._edit(items, 0)
-        if self.habit == "news" and not self.whole:
-            return self._all_new(items)
-        if at == len(items):
-            self._note_nothing_new(items, is_end=False, reached=reached)
-            return self._selection((), place=self.chain.numbers[reached] if self.habit == "whole" else None)
-        return self._select_apart(items, marks, chain, alignment)
-
-    def _find_relisting(self, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Selection | None]:
-        """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
+            marks = [fingerprint(items[0])]
+        else:
+            recorded = yield from as_recorded(items, self.chain, first)
+            self.shortened |= recorded.shortened
+            listed, marks = recorded.items, recorded.marks
         chain = self.chain.marks(first)
-        alignment = lineage.align(marks, chain, self.chain.skippable(first))
-        at, place = alignment.at, first + alignment.reached
-        if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
-            return None
-        found: Sequence[Relisted] = ()
-        if place >= find_newest_place(self.run, self.chain):
-            is_history = self.state.newest is None
-            recorded = yield from read_items(self.run, self.chain, place, place + MAX_TAKEN_BACK + 1)
-            found = find_taken_back(
-                items[at:], marks[at:], chain[place - first :], recorded, is_begun=place > 0, is_history=is_history
+        return _Comparison(listed, marks, chain, align(marks, chain, self.chain.skippable(first)), first)
+
+    def _note_listed(self, beside: _Comparison) -> None:
+        """Note which of the steps that were recorded beside the lists this one has."""
+        numbers, alignment = self.chain.numbers[beside.first :], beside.alignment
+        reached = {numbers[at] for at in self.chain.skippable(beside.first) if at < alignment.reached}
+        self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
+
+    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, place: int = 1) -> None:
+        if not is_end:
+            rest = self.chain.handle(place, len(self.chain))
+            self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
+        # With results in it a list is certainly the same one again.
+        elif items and self.whole is None and not any(isinstance(item, Observation) for item in items):
+            last = self.chain.handle(place - 1, place)
+            self.notes.append(
+                f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
             )
-        back = lineage.find_return(marks, chain, at, place - first) if place and not found else None
-        gap = 0 if back is None or back.first != at else first + back.chain - place
-        if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, marks, chain, at or first):
-            recorded = yield from read_items(self.run, self.chain, place, place + gap)
-            found = find_gap(recorded)
-        relisting = plan_relisting(self.run, self.chain, place, found) if found else None
-        return None if relisting is None else Selection((), relisting=relisting)
-
-    def _find_rewriting(self, edit: Selection) -> Flow[Selection | None]:
-        """Find what the list words anew: a message with a clock, a result that came meanwhile; None for another edit.
-
-        The first change of the user's words is a branch. The next one that leaves all else as it was is a new wording.
-        """
-        if not self.may_relist:
-            return None
-        first, marks = self.chain.place_of(edit.place or 0), [fingerprint(item) for item in edit.items]
-        rewriting = yield from find_rewriting(self.run, edit.items, marks, self.chain, first)
-        if rewriting is None or (rewriting.is_of_user and not (yield from self._words_anew(edit.fork_at or 0))):
-            return None
-        relisting = plan_relisting(self.run, self.chain, 0, rewriting.items, REWRITTEN)
-        return None if relisting is None else Selection((), relisting=relisting)
 
     def _words_anew(self, position: int) -> Flow[bool]:
         """True for a host that changed the user's words before: here, where the branch begins, or as new wordings elsewhere."""
         branch = yield from Call(lambda runtime: runtime.branches.current_branch)
-        start, stop = map(self.log.count_fingerprints, sorted((branch.at, position)))
-        is_here = all(mark.startswith(SYSTEM_PREFIX) for mark in self.log.fingerprints[start:stop])
+        start, stop = map(self.run.log.count_fingerprints, sorted((branch.at, position)))
+        is_here = all(mark.startswith(SYSTEM_PREFIX) for mark in self.run.log.fingerprints[start:stop])
         is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.rewritten.values())
         return is_known or (branch.parent is not None and is_here)
 
-    def _select_apart(
-        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
-    ) -> Selection:
-        """Select among the items of a list that says something else than the run, from some place on or altogether."""
-        at, reached = alignment.at, alignment.reached
-        if at and self.state.is_untouched and not lineage.has_other_results(marks[at:], chain[reached:]):
-            selection = self._select_behind_gaps(items, marks, chain, reached)
-            if selection is not None:
-                return selection
-        back = lineage.find_return(marks, chain, at, reached)
-        if back is not None and self._is_certain(back, marks, chain, at):
-            return self._rejoin(items, marks, alignment, back)
-        if not at:
-            if self.habit == "whole" and len(marks) > 1 and _has_same_answer(marks, chain):
-                return self._edit(items, 0)
-            if self.whole:
-                raise FormatError(
-                    "the list shares nothing with this run. Hand over only what is new with whole=False, or open "
-                    "another session"
-                )
-            return self._all_new(items)
-        return self._leave(items, marks, chain, alignment)
-
-    def _select_lone(self, items: Sequence[Item], mark: bytes, chain: Sequence[bytes]) -> Selection:
-        """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
-        # A result may be that of another call with the same words.
-        is_other_result = isinstance(items[0], Observation) and len(chain) > 1 and not self.whole
-        if not is_same_item(chain[0], mark) or is_other_result:
-            if self.whole:
-                raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
-            return self._selection(items, habit=self.state.habit, is_loose=True)
-        handle = self.chain.handle(0, 1)
-        is_in_work = not chain[-1].startswith(MODEL_PREFIX)
-        has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
-        is_seed = self.state.is_untouched and (is_in_work or has_system)
-        if len(chain) == 1 or self.whole or is_seed:
-            self._note_nothing_new(items, is_end=True)
-            return self._selection(())
-        if self.state.is_untouched:
-            self.notes.append(f"{excerpt(items[0])} says the same as {handle} and was recorded again")
-        return self._selection(items, habit=self.state.habit, is_loose=True)
-
-    def _rejoin(
-        self, items: Sequence[Item], marks: Sequence[bytes], alignment: lineage.Alignment, back: lineage.Return
-    ) -> Selection:
-        """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
-        unknown = items[alignment.at : back.first]
-        replaced = back.chain - alignment.reached
-        if unknown and len(unknown) >= replaced:
-            return self._edit(items[alignment.at :], alignment.reached)
-        if replaced:
-            handle, known = self.chain.handle(alignment.reached, back.chain), set(self.chain.marks())
-            for item in (item for item, mark in zip(unknown, marks[alignment.at :], strict=False) if mark not in known):
-                self.notes.append(f"{excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
-            if not unknown and self.habit != "whole":
-                self.notes.append(f"the list lacks {handle}, which was recorded")
-        new = [items[number] for number in back.late] + list(items[back.last :])
-        return self._selection(new)
-
-    def _has_other_beginning(self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
+    def _has_other_beginning(self, beside: _Comparison) -> bool:
         """True for the run's own list whose first messages alone were changed: some clients keep a clock in them."""
-        pairs = zip(marks, chain, strict=False)
-        is_users = (mark != other and mark[:1] == other[:1] == USER_PREFIX for mark, other in pairs)
+        marks, chain = beside.marks, beside.chain
+        is_users = (mark != other and mark[:1] == other[:1] == USER_PREFIX for mark, other in zip(marks, chain))  # noqa: B905
         count = sum(takewhile(bool, is_users))
         if not 0 < count <= MAX_TAKEN_BACK:
             return False
-        shared = lineage.align(marks[count:], chain[count:], self.chain.skippable(count)).reached
+        shared = align(marks[count:], chain[count:], self.chain.skippable(count)).reached
         if shared < len(chain) - count:
             return False
         if shared > 1:
             return True
         if not shared and not any(mark.startswith(MODEL_PREFIX) for mark in marks[count : count + 1]):
             return False
-        return any(self._is_recorded_anew(place, items[place]) for place in range(count))
+        return any(self._is_recorded_anew(place, beside.items[place]) for place in range(count))
 
-    def _has_all_else(self, items: Sequence[Item], marks: Sequence[bytes]) -> Flow[bool]:
+    def _has_all_else(self, beside: _Comparison) -> Flow[bool]:
         """True for the run's own list that has some messages and results in other words, its first message among them."""
-        rewriting = yield from find_rewriting(self.run, items, marks, self.chain, 0)
+        rewriting = yield from find_rewriting(beside.items, beside.marks, self.chain, 0)
         return rewriting is not None and rewriting.reached - len(rewriting.items) >= _CERTAIN_ITEMS - 1
 
     def _is_recorded_anew(self, place: int, item: Item) -> bool:
         """True for a message that is the recorded one at a place of the chain, in other words."""
-        position = self.log.fingerprint_positions[self.chain.numbers[place]]
+        position = self.chain.position(place)
         known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
         if not (isinstance(known, TaskStep) and isinstance(item, TaskStep)):
             return False
         return is_respelled(as_text(known.content), as_text(item.content))
 
-    def _leave(
-        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: lineage.Alignment
-    ) -> Selection:
-        """A list that begins like the run and then says something else."""
-        at, reached = alignment.at, alignment.reached
-        is_same_kind = marks[at][:1] == chain[reached][:1]
-        if is_same_kind or not self.state.is_untouched:
-            return self._edit(items[at:], reached)
-        # After a restart: the list lacks what was recorded behind it, and goes on.
-        self.notes.append(f"the list lacks {self.chain.handle(reached, len(chain))}, which was recorded")
-        return self._selection(items[at:])
-
-    def _select_behind_gaps(
-        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], reached: int
-    ) -> Selection | None:
-        """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
-        lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
-        rest = lineage.align(marks, chain, lost | self.chain.skippable())
-        if rest.at < len(items) and rest.reached < len(chain):
-            return None
-        self.notes.append(f"the list lacks some of {self.chain.handle(reached, len(chain))}, which was recorded")
-        return self._selection([items[number] for number in rest.late] + list(items[rest.at :]))
-
-    def _edit(self, items: Sequence[Item], reached: int) -> Selection:
-        """Go on with a branch from the place where the list leaves the chain."""
-        place, positions = self.chain.numbers[reached], self.log.fingerprint_positions
-        # A branch from behind what a list took back would have it in view again.
-        while place - 1 not in self.chain.numbers and place and positions[place - 1] in self.run.fold.removed:
-            place -= 1
-        fork_at = positions[place]
-        return replace(self._selection(items), fork_at=fork_at, place=place)
-
-    def _all_new(self, items: Sequence[Item]) -> Selection:
-        """A list that shares nothing, or of an application that hands over what is new."""
-        habit: Habit = "whole" if self.habit == "whole" else "news"
-        if habit == "whole":
-            self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
-        return self._selection(items, habit=habit, is_loose=True)
-
-    def _is_certain(self, back: lineage.Return, marks: Sequence[bytes], chain: Sequence[bytes], at: int) -> bool:
+    def _is_certain(self, back: Return, beside: _Comparison) -> bool:
         """True if what the list and the end of the chain share is no chance: people and models say the same again."""
+        marks, chain = beside.marks, beside.chain
         length = len(chain) - back.chain
         is_certain = length > 1 or chain.count(chain[back.chain]) == 1
-        if at:
+        if beside.at or beside.first:
             return is_certain
         if not self.whole and not marks[0].startswith(USER_PREFIX):
             # A list that a client compacted begins with the user's words; one that it cut, with what was recorded.
@@ -480,32 +489,9 @@ class _ListReader:
         is_answered = not back.first and any(mark.startswith(MODEL_PREFIX) for mark in marks[back.last : back.last + 1])
         return is_certain and (length > 1 or self.habit == "whole" or is_answered)
 
-    def _align(self, marks: Sequence[bytes], first: int) -> lineage.Alignment:
-        """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""
-        skippable, numbers = self.chain.skippable(first), self.chain.numbers[first:]
-        alignment = lineage.align(marks, self.chain.marks(first), skippable)
-        reached = {numbers[at] for at in skippable if at < alignment.reached}
-        self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
-        return alignment
 
-    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, reached: int = 1) -> None:
-        if not is_end:
-            rest = self.chain.handle(reached, len(self.chain))
-            self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
-        # With results in it a list is certainly the same one again.
-        elif items and self.whole is None and not any(isinstance(item, Observation) for item in items):
-            last = self.chain.handle(reached - 1, reached)
-            self.notes.append(
-                f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
-            )
-
-    def _selection(
-        self, items: Iterable[Item], *, place: int | None = None, habit: Habit = "whole", is_loose: bool = False
-    ) -> Selection:
-        return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
-
-
-def _has_same_answer(marks: Sequence[bytes], chain: Sequence[bytes]) -> bool:
+def _has_same_answer(beside: _Comparison) -> bool:
     """True where the answer to the first message is that of the run, which has another first message."""
-    is_asked = marks[0].startswith(USER_PREFIX) and chain[0].startswith(USER_PREFIX)
-    return is_asked and marks[1].startswith(MODEL_PREFIX) and marks[1:2] == list(chain[1:2])
+    (asked, *listed), (first, *recorded) = beside.marks[:2], beside.chain[:2]
+    is_asked = asked.startswith(USER_PREFIX) and first.startswith(USER_PREFIX)
+    return is_asked and listed == recorded and listed[0].startswith(MODEL_PREFIX)

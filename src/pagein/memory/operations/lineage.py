@@ -1,7 +1,8 @@
 """The lineage of a list: how far it says what the run has recorded, by content alone. Pure.
 
 A chain is the fingerprints of the items that were handed over, in the order of the log, system prompts aside. The results of
-one step may stand in any order.
+one step may stand in any order. A *place* counts the items of the chain, a *number* the fingerprints of the run, a
+*position* the entries of the log.
 """
 
 from __future__ import annotations
@@ -9,29 +10,30 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
+from pagein.events.entries import IN_TEXT, Observed
 from pagein.events.handles import range_handle, step_handle
-from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, is_same_item
+from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, handed_items, is_same_item
 from pagein.events.steps import TaskStep
-from pagein.memory._state import FoldedLog
+from pagein.formats import Item
+from pagein.log.base import Entry
+from pagein.memory._effects import Flow, Read
+from pagein.memory._state import RunState
 
 Marks = Sequence[bytes]
 
 
 class Chain:
-    """The chain of a run since its view was cleared. A place counts the items of the chain.
+    """The chain of a run since its view was cleared. ``numbers`` has the number at each place."""
 
-    ``numbers`` are the fingerprints' numbers in the log. ``unlisted`` are the numbers of what was recorded as steps: an
-    application's list need not have it.
-    """
-
-    def __init__(self, log: FoldedLog, unlisted: Collection[int]) -> None:
-        self._log = log
-        self._unlisted = unlisted
-        marks = islice(enumerate(log.fingerprints), log.list_start, None)
+    def __init__(self, run: RunState) -> None:
+        self.run, self._log, self._unlisted = run, run.log, run.transcript.unlisted
+        marks = islice(enumerate(run.log.fingerprints), run.log.list_start, None)
         self.numbers = [number for number, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
+        self._items: dict[int, Item] = {}
+        """Recorded items that were read, by number."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -39,6 +41,10 @@ class Chain:
     def place_of(self, number: int) -> int:
         """Return the place of the first item with this number or a later one."""
         return bisect_left(self.numbers, number)
+
+    def position(self, place: int) -> int:
+        """Return the position of the item at a place."""
+        return self._log.fingerprint_positions[self.numbers[place]]
 
     def mark(self, place: int) -> bytes:
         """Return the fingerprint at a place."""
@@ -63,9 +69,31 @@ class Chain:
 
     def handle(self, first: int, last: int) -> str:
         """Return the handle of the entries at the places ``[first, last)``."""
-        positions = self._log.fingerprint_positions
-        start, stop = positions[self.numbers[first]], positions[self.numbers[last - 1]] + 1
+        start, stop = self.position(first), self.position(last - 1) + 1
         return step_handle(start) if stop - start == 1 else range_handle(start, stop)
+
+    def read_items(self, first: int, stop: int, ahead: int = 0) -> Flow[list[Item]]:
+        """Read the items at the places ``[first, stop)``, and keep them with those of at least ``ahead`` entries."""
+        numbers = self.numbers[first:stop]
+        for number in numbers:
+            if number not in self._items:
+                start, end = self._log.fingerprint_positions[number], self._log.fingerprint_positions[numbers[-1]] + 1
+                entries = yield from Read(start, max(end, min(start + ahead, self.run.fold.head)))
+                items = [item for entry in entries for item in listed_items(self.run, entry)]
+                self._items.update(enumerate(items, self._log.count_fingerprints(start)))
+        return [self._items[number] for number in numbers]
+
+
+def listed_items(run: RunState, entry: Entry) -> tuple[Item, ...]:
+    """Return the items of an entry as the application's newest list has them."""
+    match entry.body:
+        case Observed(late=late, action=action, index=index, observation=result):
+            place = (entry.position, "content", IN_TEXT) if late else (action, "observation", index)
+            rewritten = run.fold.rewritten.get(place)
+            return handed_items(entry.body) if rewritten is None else (replace(result, content=rewritten.stub.content),)
+        case TaskStep() as task if rewritten := run.fold.rewritten.get((entry.position, "content", 0)):
+            return (replace(task, content=rewritten.stub.content),)
+    return handed_items(entry.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pagein.events.handles import step_handle
 from pagein.events.protocol import SYSTEM_PREFIX, as_current_prompt, fingerprint
@@ -13,9 +12,6 @@ from pagein.events.steps import SystemPromptStep, as_text
 from pagein.formats import Item
 from pagein.formats.raw_messages import RawRequest, is_system
 from pagein.memory._state import RunState
-
-if TYPE_CHECKING:
-    from pagein.memory.operations.ingest import Selection
 
 _EXCERPT_CHARS = 60
 
@@ -58,21 +54,20 @@ class ListedSystems:
         return cls(run, new[::-1], marks, first)
 
     def merge_into(
-        self, selection: Selection, items: Sequence[Item], start: int
+        self, new: Sequence[Item], items: Sequence[Item], start: int, *, is_whole: bool
     ) -> tuple[Sequence[Item], tuple[str, ...]]:
-        """Return the selected items with the new system prompts, and notes.
+        """Return the new items with the new system prompts, and notes.
 
         ``items`` are those from the message ``start`` on. Prompts among them stand in their place, others before all
         that is new.
         """
         if not self.new:
-            return selection.items, ()
-        is_whole_list = selection.habit == "whole" and not selection.is_loose and self.first is not None
+            return new, ()
         before: list[Item] = []
         notes: list[str] = []
         behind = Counter[bytes]()
         for number, step in self.new:
-            if is_whole_list and self.first is not None and number < self.first:
+            if is_whole and self.first is not None and number < self.first:
                 current, note = self._as_current(step)
                 before.append(current)
                 notes.append(note)
@@ -81,8 +76,8 @@ class ListedSystems:
             else:
                 behind[fingerprint(step)] += 1
         listed = {id(item) for item in items}
-        before += [item for item in selection.items if id(item) not in listed]  # words of a message that was joined
-        chosen = {id(item) for item in selection.items}
+        before += [item for item in new if id(item) not in listed]  # words of a message that was joined
+        chosen = {id(item) for item in new}
         ordered: list[Item] = []
         for item in reversed(items):
             if isinstance(item, SystemPromptStep) and behind[mark := fingerprint(item)] > 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import cast, get_args
 
@@ -27,7 +27,7 @@ from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
-from pagein.memory.operations.ingest import Selection, Transcript, select_new
+from pagein.memory.operations.ingest import Edited, ListReader, NewItems, Relisting, Transcript
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting, read_changes_before
 
@@ -65,11 +65,10 @@ def record(
         from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
 
         items = to_recorded_items(items)
-    selection, relisted = yield from _select_and_relist(run, items, whole)
-    branch = None
-    if selection.fork_at is not None:
-        run, branch = yield from _fork_for_edit(run, selection)
-    new_items = selection.items
+    outcome = yield from _select(run, items, whole)
+    branch, new_items = None, outcome.items
+    if isinstance(outcome, Edited):
+        run, branch = yield from _fork_for_edit(run, outcome)
     if isinstance(items, Transcript) and any(isinstance(item, steps.TaskStep) for item in new_items):
         run.fold.show_observations()
         new_items = mark_observations(new_items, items.observations, _newest_turn(run)[1])
@@ -85,20 +84,20 @@ def record(
         return admission, (yield from Append(bodies, fold.head)) if bodies else ()
 
     admission, entries = yield from retry_if_library_wrote(run, attempt)
-    first, place = run.fold.head, len(run.log.fingerprints)
+    first, known = run.fold.head, len(run.log.fingerprints)
     if entries:
         run.apply_entries(entries)
         if run.facts_block.is_on:
             yield from Call(lambda runtime: runtime.extract_facts())
             yield from save_final_procedure(run, admission.bodies)
-    notes = (*relisted, *selection.notes)
+    notes = list(outcome.notes)
     if isinstance(items, Transcript):
-        notes = (*notes, *_note_unsent(items.request.form, admission.bodies, first))
-    if branch is not None:
-        notes = (*notes, f"the list was edited at {step_handle(selection.fork_at or 0)}: it goes on in {branch!r}")
+        notes += _note_unsent(items.request.form, admission.bodies, first)
+    if isinstance(outcome, Edited):
+        notes.append(f"the list was edited at {step_handle(outcome.fork_at)}: it goes on in {branch!r}")
     repairs = (*notes, *admission.repairs)
     run.transcript.repairs.extend(repairs)
-    _remember(run, selection, place, new_items, is_list=isinstance(items, Transcript))
+    _remember(run, outcome, known, new_items, is_list=isinstance(items, Transcript))
     if usage is not None:
         run.usage.learn(usage)
     run.run_callbacks(entries)
@@ -145,33 +144,22 @@ def _is_stored_as_it_is(item: object) -> bool:
     return not isinstance(item, steps.MemoryStep)
 
 
-def _select_and_relist(
-    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None
-) -> Flow[tuple[Selection, tuple[str, ...]]]:
-    """Select the items to record, behind what a list changed or took back of those before; return what that was, too."""
-    notes: tuple[str, ...] = ()
-    selection = yield from _select(run, items, whole)
-    while selection.relisting is not None:
-        run.apply_entries((yield from Append((selection.relisting,), run.fold.head)))
-        forget_lists_with(run, selection.relisting)
-        notes += note_relisting(selection.relisting)
-        selection = yield from _select(run, items, whole, may_relist=len(notes) < MAX_RELISTED)
-    return selection, notes
-
-
-def _select(
-    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None, *, may_relist: bool = True
-) -> Flow[Selection]:
-    """The items to record; typed steps are all new."""
+def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Flow[NewItems]:
+    """The items to record, behind what a list changed or took back of those before; typed steps are all new."""
     if not isinstance(items, Transcript):
-        return Selection(items)
+        return NewItems(items)
     if run.log.fingerprints and not run.transcript.knows_requests:
         records = yield from Call(lambda runtime: runtime.requests.remember_recent())
         if records and has_strange_words(items, run):
             from pagein.memory.operations.requests import remember_rendered  # noqa: PLC0415 - loads where it is needed
 
             yield from remember_rendered(run, records)
-    return (yield from select_new(items, run, whole=whole, may_relist=may_relist))
+    reader, notes = ListReader(items.request, run, whole), tuple[str, ...]()
+    while isinstance(outcome := (yield from reader.decide(may_relist=len(notes) < MAX_RELISTED)), Relisting):
+        run.apply_entries((yield from Append((outcome.compaction,), run.fold.head)))
+        forget_lists_with(run, outcome.compaction)
+        notes += note_relisting(outcome.compaction)
+    return replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def _newest_turn(run: RunState) -> tuple[int, protocol.Turn]:
@@ -192,7 +180,7 @@ def _text_action(run: RunState) -> tuple[int, int]:
     return position, len(run.fold.answers.get(position, ()))
 
 
-def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
+def _fork_for_edit(run: RunState, edit: Edited) -> Flow[tuple[RunState, str]]:
     """Go on with a branch that has the run up to where the list was edited; return its state and name.
 
     Raises Conflict where another process wrote since: what it wrote may be what the list has.
@@ -204,10 +192,10 @@ def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, 
     if head != expected:
         yield from catch_up(run)
         raise Conflict(expected, head)
-    transcript = run.transcript.for_fork(selection.place or 0)
-    changes = yield from read_changes_before(run, selection.fork_at or 0)
+    transcript = run.transcript.for_fork(edit.covers or 0)
+    changes = yield from read_changes_before(run, edit.fork_at)
     now = yield from Call(lambda runtime: runtime.clock())
-    branch = yield from fork(run, selection.fork_at, None, now)
+    branch = yield from fork(run, edit.fork_at, None, now)
     yield from switch(run, branch.name, now)
     state = yield from Call(lambda runtime: runtime.state)
     state.transcript = transcript
@@ -216,22 +204,21 @@ def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, 
     return state, branch.name
 
 
-def _remember(run: RunState, selection: Selection, place: int, new_items: Sequence[Item], *, is_list: bool) -> None:
-    """Remember the list that was handed over, or that the new items were none of a list."""
+def _remember(run: RunState, outcome: NewItems, known: int, new_items: Sequence[Item], *, is_list: bool) -> None:
+    """Remember the list that was handed over, or that the items behind the first ``known`` fingerprints were none of a list."""
     transcript, count = run.transcript, len(run.log.fingerprints)
     transcript.is_untouched = False
     kinds = {type(item) for item in new_items} - {steps.SystemPromptStep}
     if steps.TaskStep in kinds:
-        transcript.newest = place if place or len(kinds) == 1 else None
+        transcript.newest = known if known or len(kinds) == 1 else None
     if not is_list:
-        transcript.unlisted.update(range(place, count))
+        transcript.unlisted.update(range(known, count))
         return
-    transcript.habit = selection.habit
-    transcript.unlisted -= selection.listed
-    if selection.list_hash:
-        is_new_end = selection.place is None or selection.fork_at is not None
-        known = KnownList(count if is_new_end else selection.place or 0, is_loose=selection.is_loose)
-        transcript.remember(selection.list_hash, known)
+    transcript.habit = outcome.habit
+    transcript.unlisted -= outcome.listed
+    if outcome.list_hash:
+        covers = count if outcome.covers is None or isinstance(outcome, Edited) else outcome.covers
+        transcript.remember(outcome.list_hash, KnownList(covers, is_loose=outcome.is_loose))
 
 
 # Admission

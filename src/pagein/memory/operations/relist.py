@@ -37,7 +37,7 @@ from pagein.events.steps import ActionStep, Observation, TaskStep, as_parts, as_
 from pagein.formats import Item
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
-from pagein.memory.operations.client_lists import listed_items, shown_result, words_beside
+from pagein.memory.operations.client_lists import shown_result, words_beside
 from pagein.memory.operations.lineage import Chain, Marks, align, results_end
 
 MAX_TAKEN_BACK = 8
@@ -113,9 +113,7 @@ class Rewriting:
     """True where words of the user are among them, not results alone."""
 
 
-def find_rewriting(
-    run: RunState, items: Sequence[Item], marks: Marks, chain: Chain, first: int
-) -> Flow[Rewriting | None]:
+def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int) -> Flow[Rewriting | None]:
     """Find what a list words anew, where it has all else of the chain from ``first`` on; None where more differs.
 
     ``marks`` are the fingerprints of the items. An answer that both have, or that the list goes on with, must stand behind it.
@@ -135,7 +133,7 @@ def find_rewriting(
         stop, end = (
             (at + 1, reached + 1) if kind == USER_PREFIX else (results_end(marks, at), results_end(recorded, reached))
         )
-        pairs = yield from _pair_results(run, items[at:stop], chain, first + reached, first + end)
+        pairs = yield from _pair_results(items[at:stop], chain, first + reached, first + end)
         if not pairs:
             return None
         changed += pairs
@@ -148,13 +146,11 @@ def find_rewriting(
     return Rewriting(tuple(changed), at, reached, late, any(item.index is None for item in changed))
 
 
-def _pair_results(
-    run: RunState, listed: Sequence[Item], chain: Chain, first: int, stop: int
-) -> Flow[tuple[Relisted, ...]]:
+def _pair_results(listed: Sequence[Item], chain: Chain, first: int, stop: int) -> Flow[tuple[Relisted, ...]]:
     """The results of a step, or one message, that the list has in other words, each beside its own; none where that is not certain."""
     if len(listed) != stop - first:
         return ()
-    positions = [run.log.fingerprint_positions[number] for number in chain.numbers[first:stop]]
+    positions = list(map(chain.position, range(first, stop)))
     entries = yield from Read(min(positions), max(positions) + 1)
     bodies = {entry.position: entry.body for entry in entries}
     recorded = [bodies[at] for at in positions]
@@ -200,22 +196,13 @@ def _fewer_words(listed: Item, recorded: Item) -> TaskStep | None:
     return listed if is_part or is_bare else None
 
 
-def read_items(run: RunState, chain: Chain, first: int, stop: int) -> Flow[list[Item]]:
-    """Read the items of a chain at the places ``[first, stop)``."""
-    positions, numbers = run.log.fingerprint_positions, chain.numbers[first:stop]
-    entries = yield from Read(positions[numbers[0]], positions[numbers[-1]] + 1)
-    items = [item for entry in entries for item in listed_items(run, entry)]
-    offset = run.log.count_fingerprints(positions[numbers[0]])
-    return [items[number - offset] for number in numbers]
-
-
-def find_newest_place(run: RunState, chain: Chain) -> int:
+def find_newest_place(chain: Chain) -> int:
     """Return the place of the first item that came with the newest list that had words of the user.
 
     Where that is not known, it is the first of the user's last words in a row.
     """
-    if run.transcript.newest is not None:
-        return chain.place_of(run.transcript.newest)
+    if (newest := chain.run.transcript.newest) is not None:
+        return chain.place_of(newest)
     marks = chain.marks()
     place = len(marks)
     while place and not marks[place - 1].startswith(USER_PREFIX):
@@ -225,22 +212,18 @@ def find_newest_place(run: RunState, chain: Chain) -> int:
     return 0 if place <= ACKNOWLEDGED_CONTEXT else place
 
 
-def plan_relisting(
-    run: RunState, chain: Chain, first: int, relisted: Sequence[Relisted], policy: str = RELISTED
-) -> Compaction | None:
+def plan_relisting(chain: Chain, first: int, relisted: Sequence[Relisted], policy: str = RELISTED) -> Compaction | None:
     """Plan the compaction by which the view follows the list; None where it cannot. Places count from ``first`` in the chain."""
-    view = run.current_view()
+    view = chain.run.current_view()
     replacements = []
     for item in relisted:
-        position = run.log.fingerprint_positions[chain.numbers[first + item.place]]
-        by = _replacement(position, item)
-        if item.words is not None and relisted_fingerprint(chain.mark(first + item.place), by) != fingerprint(
-            item.words
-        ):
+        place = first + item.place
+        by = _replacement(chain.position(place), item)
+        if item.words is not None and relisted_fingerprint(chain.mark(place), by) != fingerprint(item.words):
             return None
         if by.stubs and by.stubs[0].is_of_result:
             result = shown_result(view, by.first, by.stubs[0].index)
-            if result is None or fingerprint(result) != chain.mark(first + item.place):
+            if result is None or fingerprint(result) != chain.mark(place):
                 return None  # it left the view: in another place it would be a surprise
         replacements.append(by)
     shown = [at_step(by) for by in replacements if find_shown(view.run, by.first) is not None]
@@ -285,9 +268,9 @@ def forget_lists_with(run: RunState, compaction: Compaction) -> None:
     changed = [by.last - 1 for by in compaction.replacements if by.stubs or by.summary is not None]
     if (first := min(changed, default=None)) is None:
         return
-    state, place = run.transcript, run.log.count_fingerprints(first)
-    state.lists = {digest: known for digest, known in state.lists.items() if known.place <= place}
-    state.sent = deque((sent for sent in state.sent if sent.place <= place), state.sent.maxlen)
+    state, covers = run.transcript, run.log.count_fingerprints(first)
+    state.lists = {digest: known for digest, known in state.lists.items() if known.covers <= covers}
+    state.sent = deque((sent for sent in state.sent if sent.covers <= covers), state.sent.maxlen)
 
 
 def _handle(by: Replacement) -> str:
