@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
-from pagein.context.salience.tracker import focus_on
 from pagein.context.talk import is_speech, is_talk, speech_share
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
 from pagein.context.view.view import View
@@ -458,10 +457,10 @@ def _likely_lines(
     """Return the lines that are out of view and worth their tokens, newest first, and the names alone."""
     if tokens < PAGE_IN_MIN_TOKENS // 2:
         return [], ()
-    focused = focus_on(view.tracker, frozenset(identifiers(query)))
     extract = select_lines(
-        focused, tokens, view.counter, visible=visible, worth=worth, alone=NAME_WORTH, reserves=False
-    )
+        view.tracker, tokens, view.counter,
+        visible=visible, worth=worth, alone=NAME_WORTH, reserves=False, focus=frozenset(identifiers(query)),
+    )  # fmt: skip
     groups = [(position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)]
     blocks = [
         SourcedBlock(

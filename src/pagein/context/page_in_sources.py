@@ -7,11 +7,11 @@ not come back from here.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from pagein.context.salience.extract import mark_of, shown_text
-from pagein.context.salience.tracker import SalienceTracker, TrackedLine
+from pagein.context.salience.tracker import TrackedLine
 from pagein.events.handles import step_handle
 
 BlockKind = Literal["search", "lines", "turn"]
@@ -114,11 +114,6 @@ def _as_ranges(numbers: Sequence[int]) -> Iterator[int]:
                 count += 1
             yield from (first, count)
         at += count
-
-
-def tracked_by_order(tracker: SalienceTracker) -> Mapping[int, TrackedLine]:
-    """The lines of a tracker by the numbers under which it has them."""
-    return {line.order: line for table in (tracker.lines, tracker.old_actions) for line in table.values()}
 
 
 def line_block(position: int, lines: Sequence[TrackedLine]) -> str:

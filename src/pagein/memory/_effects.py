@@ -15,9 +15,8 @@ from pagein.events.entries import Body
 from pagein.log.base import Entry, Log
 
 if TYPE_CHECKING:
-    from pagein.log.snapshots import Snapshot, SnapshotSlot  # noqa: F401 - results are named in quotes
     from pagein.memory._runtime import MemoryRuntime
-    from pagein.search.base import Hit, Query  # noqa: F401
+    from pagein.search.base import Hit, Query  # noqa: F401 - results are named in quotes
     from pagein.summaries.job import JobOutcome, SummaryJob  # noqa: F401
 
 T = TypeVar("T")
@@ -43,31 +42,6 @@ class Read(Effect[tuple[Entry, ...]]):
 @dataclass(frozen=True)
 class Head(Effect[int]):
     """Count the entries of the run's log; -1 where the log that a branch was forked from got shorter."""
-
-
-@dataclass(frozen=True)
-class ReadSnapshot(Effect["SnapshotSlot | None"]):
-    """Read the snapshot slot of the run's log, or of another log; None where it cannot be read.
-
-    With ``before``, that of the last past snapshot of at most so many entries.
-    """
-
-    log: Log | None = None
-    before: int | None = None
-
-
-@dataclass(frozen=True)
-class WriteSnapshot(Effect[None]):
-    """Keep a snapshot, unless the run's snapshots were dropped since ``dropped``."""
-
-    snapshot: Snapshot
-    dropped: int
-    is_past: bool = False
-
-
-@dataclass(frozen=True)
-class RestartEmpty(Effect[bool]):
-    """Go on with an empty run if the log says that the run was erased whole; False, and no change, if not."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +78,6 @@ class Call(Effect[T]):
     function: Callable[[MemoryRuntime], T]
 
 
-AnyEffect: TypeAlias = (
-    Append
-    | Read
-    | Head
-    | ReadSnapshot
-    | WriteSnapshot
-    | RestartEmpty
-    | BeginJob
-    | CollectJob
-    | CancelJob
-    | Recall
-    | Call[Any]
-)
+AnyEffect: TypeAlias = Append | Read | Head | BeginJob | CollectJob | CancelJob | Recall | Call[Any]
 
 Flow: TypeAlias = Generator[AnyEffect, Any, T]

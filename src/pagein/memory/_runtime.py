@@ -127,7 +127,7 @@ class MemoryRuntime:
 
     # Effects
 
-    def perform(self, effect: _effects.AnyEffect) -> Any:  # noqa: C901 - one case for each effect
+    def perform(self, effect: _effects.AnyEffect) -> Any:
         """Perform an effect and give its result; with a SummaryTask, CollectJob gives an awaitable of it."""
         match effect:
             case _effects.Head():
@@ -137,12 +137,6 @@ class MemoryRuntime:
             case _effects.Read(start=start, stop=stop, log=log):
                 entries = tuple((self.log if log is None else log).read(start, stop))
                 return self._remember_last(entries) if log is None else entries
-            case _effects.ReadSnapshot(log=log, before=before):
-                return self._snapshot_slot(self.log if log is None else stored_log(log), before)
-            case _effects.WriteSnapshot(snapshot=snapshot, dropped=dropped, is_past=is_past):
-                return self.log.keep_snapshot(snapshot, dropped, is_past=is_past)
-            case _effects.RestartEmpty():
-                return self._restart_empty()
             case _effects.BeginJob(job=job):
                 return None if self.summary_writer is None else self.summary_writer.begin(job)
             case _effects.CollectJob(timeout=timeout):
@@ -186,13 +180,18 @@ class MemoryRuntime:
             self._last_entry = entries[-1]
         return entries
 
-    def _snapshot_slot(self, log: StoredLog, before: int | None) -> SnapshotSlot | None:
+    def snapshot_slot(self, log: Log | None, before: int | None = None) -> SnapshotSlot | None:
+        """Read the snapshot slot of the run's log, or of another log; None where it cannot be read.
+
+        With ``before``, that of the last past snapshot of at most so many entries.
+        """
         try:
-            return log.snapshot_slot(before)
+            return (self.log if log is None else stored_log(log)).snapshot_slot(before)
         except LogUnreadable:
             return None  # damage is reported where it stands in the way
 
-    def _restart_empty(self) -> bool:
+    def restart_empty(self) -> bool:
+        """Go on with an empty run if the log says that the run was erased whole; False, and no change, if not."""
         root = self.branches.root
         first = next(iter(root.read(0, 1)), None)
         if first is None or not isinstance(first.body, Erased) or not first.body.gone:

@@ -15,7 +15,6 @@ from typing import Any
 from pagein.context.page_in_sources import BlockSource
 from pagein.errors import PageinError
 from pagein.events.handles import observation_handle, step_handle
-from pagein.events.steps import Usage
 from pagein.formats.sdk_objects import cache_written
 from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, encode_body
 from pagein.memory.options import check_usage
@@ -80,11 +79,6 @@ def read_request_usage(usage: Any) -> RequestUsage:
     """The usage of a request as its provider reported it. Raises ConfigurationError for what is no usage."""
     report = check_usage(usage)
     return RequestUsage(report.input_tokens, report.output_tokens, report.cached_tokens, cache_written(usage))
-
-
-def recorded_usage(usage: Usage, written: int) -> RequestUsage:
-    """The usage that was recorded with the answer to a request, and the tokens ``written`` to the cache, which no step has."""
-    return RequestUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +209,10 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
         if "filter" in values:
             values["filter"] = RequestFilter(**values["filter"])
         if "page_ins" in values:
-            values["page_ins"] = tuple(_decode_page_in(*page_in) for page_in in values["page_ins"])
+            values["page_ins"] = tuple(
+                PageInRecord(head, decode_sources(blocks), tuple(names), is_complete)
+                for head, blocks, names, is_complete in values["page_ins"]
+            )
         if "facts" in values:
             values["facts"] = tuple(
                 FactsRecord(position, tuple((id, disputed) for id, disputed in ids), later)
@@ -234,10 +231,6 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
     except (ValueError, TypeError, KeyError, AttributeError, PageinError):
         return None
-
-
-def _decode_page_in(head: int, blocks: list[list[Any]], names: list[int], is_complete: bool) -> PageInRecord:
-    return PageInRecord(head, decode_sources(blocks), tuple(names), is_complete)
 
 
 def decode_sources(rows: list[list[Any]]) -> tuple[BlockSource, ...]:

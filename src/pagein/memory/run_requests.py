@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,9 +40,6 @@ MAX_UNWRITTEN = 64
 """Records that wait to be written while the store cannot be written to."""
 
 _TIER, _TOKENS = attrgetter("tier"), attrgetter("tokens")
-_AFTER_NUMBER = attrgetter(
-    *(field.name for field in fields(requests.RequestRecord)[1:])
-)  # a quarter of the time of replace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +205,11 @@ class RunRequests:
         """Note the usage that was recorded since the last request."""
         state = self._runtime.state.usage
         if state.reported is not None:  # else another task's turn comes before the one that records it
-            self._learn_usage(requests.recorded_usage(state.reported, self.written))
-            state.reported, self.written = None, 0
+            usage, state.reported = state.reported, None
+            written, self.written = self.written, 0  # which no step has
+            self._learn_usage(
+                requests.RequestUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, written)
+            )
 
     def note_written(self, usage: Any) -> None:
         """Note the tokens written to the cache of a usage that is about to be recorded."""
@@ -269,9 +269,7 @@ class RunRequests:
         if record.number:
             self.table.replace(record.number, requests.encode_record(record))
             return record
-        return requests.RequestRecord(
-            self.table.add(record.head, record.at, requests.encode_record(record)), *_AFTER_NUMBER(record)
-        )
+        return replace(record, number=self.table.add(record.head, record.at, requests.encode_record(record)))
 
     def read(self, after: int, limit: int | None) -> tuple[requests.RequestRecord, ...]:
         """The records behind a number, oldest first. Raises LogError."""
@@ -311,16 +309,13 @@ class RunRequests:
 
     def seconds_since_last(self) -> float | None:
         """The seconds since the last request; None where there is none, it is not known, or nothing may be written."""
-        at = None if self._runtime.log.readonly else self._last_time()
+        at = None if self.last is None else self._last_at
+        if self._runtime.log.readonly:
+            return None
+        if at is None:
+            with suppress(LogError):
+                at = next((row.at for row in self.table.rows(self.table.last() - 1, 1)), None)
         return None if at is None else self._runtime.clock() - max(at, self._runtime.state.usage.answered_at)
-
-    def _last_time(self) -> float | None:
-        if self.last is not None:
-            return self._last_at
-        with suppress(LogError):
-            rows = self.table.rows(self.table.last() - 1, 1)
-            return rows[0].at if rows else None
-        return None
 
     # What they cost
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import PageIn, restore_entry
-from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, required_positions, restore_fold
+from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, restore_fold
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
 from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
@@ -90,13 +90,8 @@ def decode_body(body: bytes) -> Mapping[str, Any]:
     return value
 
 
-def needed_positions(value: Mapping[str, Any]) -> frozenset[int]:
-    """The positions of the entries that ``restore`` needs. Raises one of ``RESTORE_ERRORS``."""
-    return required_positions(value["fold"])
-
-
 def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> RestoredSnapshot:
-    """Rebuild the state from a snapshot and the entries it needs. Raises one of ``RESTORE_ERRORS``."""
+    """Rebuild the state from a snapshot and the bodies at the ``required_positions`` of its fold. Raises one of ``RESTORE_ERRORS``."""
     from pagein.summaries.records import decode_record  # noqa: PLC0415 - loads where a snapshot is read
 
     fold = restore_fold(counter, value["fold"], bodies)

@@ -155,7 +155,9 @@ def _join_notices(view: View, plan: Plan) -> Plan:
         if isinstance(entry.item, SummaryStep)
         and not any(first < entry.last and entry.first < last for first, last in covered)
     )
-    notices = sorted(filter(_is_notice, (*plan.replacements, *standing)), key=lambda notice: notice.first)
+    # A notice is a summary of one line with a handle.
+    notices = [by for by in (*plan.replacements, *standing) if by.summary is not None and "\n" not in by.summary]
+    notices.sort(key=lambda notice: notice.first)
     if len(notices) < 2:
         return plan
     *others, newest = notices
@@ -167,11 +169,6 @@ def _join_notices(view: View, plan: Plan) -> Plan:
     rest = (joined.pop((by.first, by.last), by) if by.summary is not None else by for by in plan.replacements)
     replacements = tuple(rest)
     return replace(plan, replacements=(*replacements, *(by for by in joined.values() if _changes(view, by))))
-
-
-def _is_notice(replacement: Replacement) -> bool:
-    """True for a summary that is one line with a handle."""
-    return replacement.summary is not None and "\n" not in replacement.summary
 
 
 def _changes(view: View, by: Replacement) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pagein.context.compaction.base import actions, newest_user_position
@@ -57,42 +56,39 @@ Weight = Callable[[ViewEntry], float]
 """Returns a score to add to a step's relevance, which is 0 to 1; ``math.inf`` keeps the step."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepScorer:
-    """Scores steps by the vectors of an ``embedder``, or by words without one or if it fails; ``weight`` adds to it."""
+Vectors = dict[str, tuple[float, ...]]
+"""The vectors of texts that were embedded."""
 
-    weight: Weight | None = None
-    embedder: StepEmbedder | None = None
-    _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
-    def __call__(self, view: View, old: Sequence[ViewEntry]) -> Mapping[int, float]:
-        """Return the score of each of these steps, oldest first, by position; ``inf`` stays."""
-        if not old:
-            return {}
-        relevant = self._relevance(_current_text(view), [entry_text(entry) for entry in old])
-        scores = {}
-        for age, (entry, score) in enumerate(zip(reversed(old), reversed(relevant), strict=True), 1):
-            worth = (score + RECENCY_WEIGHT / math.sqrt(age)) / max(1, entry.tokens) ** SIZE_EXPONENT
-            scores[entry.first] = worth + (self.weight(entry) if self.weight is not None else 0.0)
-        return scores
+def score_steps(
+    view: View, old: Sequence[ViewEntry], weight: Weight | None, embedder: StepEmbedder | None, known: Vectors
+) -> Mapping[int, float]:
+    """Return the score of each of these steps, oldest first, by position; ``inf`` stays.
 
-    def _relevance(self, current: str, texts: Sequence[str]) -> list[float]:
-        if self.embedder is not None:
-            try:
-                return self._vector_relevance(current, texts)
-            except Exception:  # noqa: BLE001, S110 - any embedder may fail; words are the fallback
-                pass
-        return word_relevance(current, texts)
+    They are compared by the vectors of an ``embedder``, or by words without one or if it fails; ``weight`` adds to it.
+    """
+    if not old:
+        return {}
+    current, texts = _current_text(view), [entry_text(entry) for entry in old]
+    try:
+        relevant = word_relevance(current, texts) if embedder is None else _compare(current, texts, embedder, known)
+    except Exception:  # noqa: BLE001 - any embedder may fail; words are the fallback
+        relevant = word_relevance(current, texts)
+    scores = {}
+    for age, (entry, score) in enumerate(zip(reversed(old), reversed(relevant), strict=True), 1):
+        worth = (score + RECENCY_WEIGHT / math.sqrt(age)) / max(1, entry.tokens) ** SIZE_EXPONENT
+        scores[entry.first] = worth + (weight(entry) if weight is not None else 0.0)
+    return scores
 
-    def _vector_relevance(self, current: str, texts: Sequence[str]) -> list[float]:
-        missing = [text for text in dict.fromkeys((current, *texts)) if text not in self._vectors]
-        if len(self._vectors) + len(missing) > MAX_VECTORS:
-            self._vectors.clear()
-            missing = list(dict.fromkeys((current, *texts)))
-        if missing and self.embedder is not None:
-            vectors = [tuple(map(float, text)) for text in self.embedder.embed(missing)]
-            self._vectors.update(zip(missing, vectors, strict=True))
-        return [_cosine(self._vectors[current], self._vectors[text]) for text in texts]
+
+def _compare(current: str, texts: Sequence[str], embedder: StepEmbedder, known: Vectors) -> list[float]:
+    missing = [text for text in dict.fromkeys((current, *texts)) if text not in known]
+    if len(known) + len(missing) > MAX_VECTORS:
+        known.clear()
+        missing = list(dict.fromkeys((current, *texts)))
+    if missing:
+        known.update(zip(missing, (tuple(map(float, vector)) for vector in embedder.embed(missing)), strict=True))
+    return [_cosine(known[current], known[text]) for text in texts]
 
 
 def select_best(scores: Mapping[int, float], costs: Mapping[int, int], room: float) -> frozenset[int]:

@@ -213,18 +213,21 @@ def select_lines(
     worth: float = 0.0,
     alone: float = NAME_ALONE_SHARE,
     reserves: bool = True,
+    focus: frozenset[str] = frozenset(),
 ) -> Extract:
     """Select the lines and identifiers of the run that are not visible, in at most ``tokens`` tokens.
 
     ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them. With ``worth``
     only what meets as many expected needs per token is selected. ``alone`` is the worth of an identifier alone, relative to
-    one in a line. With ``reserves`` the newest requests, actions and decisions have a share, whatever their worth.
+    one in a line. With ``reserves`` the newest requests, actions and decisions have a share, whatever their worth. Lines
+    with names of the ``focus`` are likelier.
     """
     if not isinstance(visible, VisibleContent):
         visible = VisibleContent.parse(visible, tracker.parser, tracker.lines)
+    chances, worths = tracker.focus_on(focus) if focus else (tracker.name_chances(), tracker.line_worths())
     name_worths = {
         name: chance * (1 - alone) if name in visible.names else chance
-        for name, chance in tracker.name_chances().items()
+        for name, chance in chances.items()
         if name not in visible.names_with_context
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
@@ -235,7 +238,6 @@ def select_lines(
             table.pop(key, None)
         elif reserves and key in table:
             table[key] = line
-    worths = tracker.line_worths()
     line_worths = _join_series(lines, old_actions, worths) if reserves else worths
     selection = GreedySelection(
         counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, line_worths, worth, alone

@@ -342,21 +342,28 @@ class SalienceTracker:
         """Return the chance of each tracked identifier to be needed soon."""
         self._learn_pending()
         if self._name_chances is None or self._name_chances[0] != self.turn:
-            self._name_chances = self.turn, self._compute_name_chances()
+            chances = {key: name_chance(name.base, name.use, self.turn) for key, name in self._names.items()}
+            self._name_chances = self.turn, chances
         return self._name_chances[1]
 
     def line_worths(self) -> dict[str, float]:
         """Return the worth of each tracked line beside its names: its quote chance, and its worth as a result."""
         self._learn_pending()
         if self._line_worths is None or self._line_worths[0] != self.turn:
-            self._line_worths = self.turn, self._compute_line_worths()
+            worths = {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._lines.items()}
+            self._line_worths = self.turn, worths
         return self._line_worths[1]
 
-    def _compute_line_worths(self) -> dict[str, float]:
-        return {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._lines.items()}
-
-    def _compute_name_chances(self) -> dict[str, float]:
-        return {key: name_chance(name.base, name.use, self.turn) for key, name in self._names.items()}
+    def focus_on(self, names: frozenset[str]) -> tuple[dict[str, float], dict[str, float]]:
+        """Return chances and worths in which lines with these names, and the names beside them, are likelier."""
+        lines = {key: line for key, line in self.lines.items() if not names.isdisjoint(line.names)}
+        chances, worths = dict(self.name_chances()), dict(self.line_worths())
+        for key in {name for line in lines.values() for name in line.names} & chances.keys():
+            chances[key] = raise_chance(chances[key], FOCUS_LOG_ODDS)
+        for key, line in lines.items():
+            log_odds = FOCUS_LOG_ODDS * min(2, sum(name in names for name in line.names))
+            worths[key] = raise_chance(self.quote_chance(line), log_odds) + self.result_worth(line)
+        return chances, worths
 
     def quote_chance(self, line: TrackedLine) -> float:
         """Return the chance that a tracked line is quoted soon; 0 for a short one."""
@@ -419,39 +426,6 @@ def _keep_likeliest(table: dict[str, T], chances: dict[str, float]) -> dict[str,
     """Keep the likeliest rows of a table up to the size of the pool, in its order."""
     likeliest = set(sorted(chances, key=lambda key: -chances[key])[:POOL_SIZE])
     return {key: value for key, value in table.items() if key in likeliest}
-
-
-class _FocusedTracker(SalienceTracker):
-    """A read-only copy of a tracker in which lines that have one of some names, and the other names in them, are likelier."""
-
-    def __init__(self, tracker: SalienceTracker, names: frozenset[str], lines: Mapping[str, TrackedLine]) -> None:
-        vars(self).update(vars(tracker))
-        self._name_chances = self._line_worths = None
-        self._tracker, self._focus_names, self._focus_lines = tracker, names, lines
-        self._related_names = frozenset(name for line in lines.values() for name in line.names)
-
-    def _compute_name_chances(self) -> dict[str, float]:
-        chances = dict(self._tracker.name_chances())
-        for key in self._related_names & chances.keys():
-            chances[key] = raise_chance(chances[key], FOCUS_LOG_ODDS)
-        return chances
-
-    def _compute_line_worths(self) -> dict[str, float]:
-        focused = {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._focus_lines.items()}
-        return self._tracker.line_worths() | focused
-
-    def quote_chance(self, line: TrackedLine) -> float:
-        """Return the chance that a line is quoted now."""
-        chance, names = super().quote_chance(line), self._focus_names
-        return raise_chance(chance, FOCUS_LOG_ODDS * min(2, sum(name in names for name in line.names)))
-
-
-def focus_on(tracker: SalienceTracker, names: frozenset[str]) -> SalienceTracker:
-    """Return a tracker in which lines with these names, and the names beside them, are likelier; it learns nothing."""
-    # Reading the lines learns from the queue, so the copy has nothing to learn.
-    return _FocusedTracker(
-        tracker, names, {key: line for key, line in tracker.lines.items() if not names.isdisjoint(line.names)}
-    )
 
 
 def raise_chance(chance: float, log_odds: float) -> float:

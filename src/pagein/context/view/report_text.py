@@ -26,12 +26,8 @@ _COLOURS = {
 _OTHER_COLOUR = "#c9c5bc"
 
 
-def report_text(report: Report) -> str:
+def report_lines(report: Report) -> Iterator[str]:
     """The report as lines: what is used of the limit, a bar by tier, the tiers with their tokens, and what is out."""
-    return "\n".join(_lines(report))
-
-
-def _lines(report: Report) -> Iterator[str]:
     yield f"{report.tokens:,} of {report.limit:,} tokens ({_share(report.tokens, report.limit)})"
     tiers = report.by_tier()
     yield f"[{_bar(tiers, max(report.limit, report.tokens))}]"

@@ -66,9 +66,9 @@ class Report:
         return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
 
     def __str__(self) -> str:
-        from pagein.context.view.report_text import report_text  # noqa: PLC0415 - loads where a report is printed
+        from pagein.context.view.report_text import report_lines  # noqa: PLC0415 - loads where a report is printed
 
-        return report_text(self)
+        return "\n".join(report_lines(self))
 
     def _repr_html_(self) -> str:
         from pagein.context.view.report_text import report_html  # noqa: PLC0415 - loads in a notebook

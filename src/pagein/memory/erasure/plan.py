@@ -268,17 +268,6 @@ def _steps_that_repeat(branch: BranchEntries, erased: ErasedParts, repetitions: 
 # Facts
 
 
-def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> dict[int, Body]:
-    """The bodies that replace erased facts in their log, with the later entries about them."""
-    bodies: dict[int, Body] = {}
-    for entry in entries:
-        if isinstance(body := entry.body, FactStated | FactRemoved | FactConfirmed):
-            fact = entry.position if isinstance(body, FactStated) else body.fact
-            if is_gone(fact) and (new := redact(body)) != body:
-                bodies[entry.position] = new
-    return bodies
-
-
 def facts_from(
     entries: Sequence[Entry], erased: Mapping[str, ErasedParts], repeats: Callable[[str], bool], *, is_own: bool = False
 ) -> set[int]:
@@ -324,11 +313,18 @@ def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bo
 def cut_facts(
     session: str, entries: Sequence[Entry], facts: set[int], reason: str, gone: Collection[str] = ()
 ) -> Cut | None:
-    """The cut that erases these facts in their log, and how far the ``gone`` sessions were read; None where nothing changes."""
-    bodies = redact_facts(entries, facts.__contains__)
+    """The cut that erases these facts in their log, with the later entries about them; None where nothing changes.
+
+    It also takes back how far the ``gone`` sessions were read: another run may have that name.
+    """
+    bodies: dict[int, Body] = {}
     for entry in entries:
-        if isinstance(entry.body, FactsExtracted) and entry.body.session in gone:
-            bodies[entry.position] = FactsExtracted("", 0, entry.body.author)  # another run may have that name
+        if isinstance(body := entry.body, FactStated | FactRemoved | FactConfirmed):
+            fact = entry.position if isinstance(body, FactStated) else body.fact
+            if fact in facts and (new := redact(body)) != body:
+                bodies[entry.position] = new
+        elif isinstance(body, FactsExtracted) and body.session in gone:
+            bodies[entry.position] = FactsExtracted("", 0, body.author)
     return Cut(session, len(entries), Erased(tuple(group_positions(bodies)), reason), bodies) if bodies else None
 
 

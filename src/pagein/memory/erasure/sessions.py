@@ -121,7 +121,9 @@ def erase_sessions(
     runs = [name for name in sizes if not is_reserved(name)]
     names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
     heads = sizes if unless_changed else {}
-    removals = [Removal(name, reason, trace and name in runs, heads.get(name)) for name in _with_parts(runs, names)]
+    parts = group_parts(names)
+    leaving = (name for run in runs for name in (run, *parts.get(run, ())))
+    removals = [Removal(name, reason, trace and name in runs, heads.get(name)) for name in leaving]
     cuts = []
     # Without the run's key its facts, too, are among those that do not open.
     for log in openable_logs(fact_logs(facts)) if _is_open(root) else fact_logs(facts):
@@ -139,13 +141,6 @@ def erase_sessions(
         root.erase([removal for removal in removals if not removal.session.startswith(RESERVED)], at=at)
         facts.erase([*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at)
     return Erasure(sum(sizes[name] for name in runs), count_facts(cuts))
-
-
-def _with_parts(runs: Iterable[str], names: Iterable[str]) -> Iterator[str]:
-    parts = group_parts(names)
-    for run in runs:
-        yield run
-        yield from parts.get(run, ())
 
 
 def group_parts(names: Iterable[str]) -> dict[str, list[str]]:

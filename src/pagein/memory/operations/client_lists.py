@@ -141,7 +141,7 @@ class _Reader:
 
     def _read_joined(self) -> Flow[bool]:
         stop = min(len(self.chain), self.place + MAX_JOINED)
-        recorded = lineage.first_tasks((yield from self._items_at(self.place, stop)))
+        recorded = lineage.first_tasks((yield from self.chain.read_items(self.place, stop, _READ_AHEAD)))
         listed = lineage.first_tasks(self.items[self.at : self.at + MAX_JOINED])
         count, recorded_count, words = match_joined(listed, recorded)
         self._replace(self.at, self.at + count, recorded[:recorded_count])
@@ -150,7 +150,7 @@ class _Reader:
 
     def _read_grown(self) -> Flow[bool]:
         """Make an answer the recorded one and what follows it: the client began it for the model, which went on."""
-        recorded = yield from self._items_at(self.place, min(len(self.chain), self.place + 2))
+        recorded = yield from self.chain.read_items(self.place, min(len(self.chain), self.place + 2), _READ_AHEAD)
         texts = [_plain_answer(item) for item in (self.items[self.at], *recorded)]
         rest = text_behind(texts[0], texts[1]) if texts[0] and texts[1] else None
         if not rest:
@@ -168,22 +168,22 @@ class _Reader:
     def _read_results(self) -> Flow[bool]:
         """Make the results of a step the recorded ones, where the client shortened some."""
         stop, end = lineage.results_end(self.marks, self.at), self.chain.results_end(self.place)
-        open_places, numbers = [*range(self.place, end)], list[int]()
-        for number in range(self.at, stop):
-            place = next((at for at in open_places if is_same_item(self.chain.mark(at), self.marks[number])), None)
+        open_places, indexes = [*range(self.place, end)], list[int]()
+        for index in range(self.at, stop):
+            place = next((at for at in open_places if is_same_item(self.chain.mark(at), self.marks[index])), None)
             if place is None:
-                numbers.append(number)
+                indexes.append(index)
             else:
                 open_places.remove(place)
-        if len(open_places) != len(numbers) or not (yield from self._is_old(stop, end)):
+        if len(open_places) != len(indexes) or not (yield from self._is_old(stop, end)):
             return False
         is_last = end == len(self.chain)
-        pairs = list(zip(numbers, open_places, strict=True))
-        for number, place in pairs:
-            if not (yield from self._is_shorter(number, place, is_last=is_last)):
+        pairs = list(zip(indexes, open_places, strict=True))
+        for index, place in pairs:
+            if not (yield from self._is_shorter(index, place, is_last=is_last)):
                 return False
-        for number, place in pairs:
-            yield from self._put_recorded(number, place)
+        for index, place in pairs:
+            yield from self._put_recorded(index, place)
         return True
 
     def _is_old(self, stop: int, end: int) -> Flow[bool]:
@@ -194,12 +194,12 @@ class _Reader:
             return self.marks[stop].startswith(MODEL_PREFIX)
         if is_same_item(self.chain.mark(end), self.marks[stop]):
             return True
-        following = yield from self._items_at(end, end + 1)
+        following = yield from self.chain.read_items(end, end + 1, _READ_AHEAD)
         return is_shortened_step(self.items[stop], following[0])
 
-    def _is_shorter(self, number: int, place: int, *, is_last: bool) -> Flow[bool]:
+    def _is_shorter(self, index: int, place: int, *, is_last: bool) -> Flow[bool]:
         """True for a result that the client shortened or cleared, not one that somebody changed."""
-        mark, item = self.marks[number], self.items[number]
+        mark, item = self.marks[index], self.items[index]
         if any(other == mark for _, other in (*self.run.transcript.shortened, *self.shortened)):
             return True
         text, parts = as_text(item.content), as_parts(item.content)
@@ -209,7 +209,7 @@ class _Reader:
         known = self.chain.marks()
         # One new text for several results says that they were cleared, unless one text stood for them before, until they came.
         is_of_many = self.marks.count(mark) > 1 and mark not in known and known.count(self.chain.mark(place)) == 1
-        recorded = (yield from self._items_at(place, place + 1))[0]
+        recorded = (yield from self.chain.read_items(place, place + 1, _READ_AHEAD))[0]
         size = _size(recorded.content)
         # "[done]" in the place of "[running]" is what a tool says now: to clear a short result would save nothing.
         is_own = size <= _MAX_PLACEHOLDER and _STATE.fullmatch(text.strip()) and not _CLEARED.search(text)
@@ -236,24 +236,21 @@ class _Reader:
         """Make a message with shorter arguments, or without its words or images, the recorded one."""
         if self.at + 1 == len(self.items):
             return False
-        recorded = (yield from self._items_at(self.place, self.place + 1))[0]
+        recorded = (yield from self.chain.read_items(self.place, self.place + 1, _READ_AHEAD))[0]
         if not is_shortened_step(self.items[self.at], recorded):
             return False
         yield from self._put_recorded(self.at, self.place)
         return True
 
-    def _put_recorded(self, number: int, place: int) -> Flow[None]:
+    def _put_recorded(self, index: int, place: int) -> Flow[None]:
         """Put the recorded item in the place of the list's, and note the handle where that was not known."""
-        chain_number, mark = self.chain.numbers[place], self.marks[number]
-        if (chain_number, mark) not in self.run.transcript.shortened:
-            self.shortened[chain_number, mark] = yield from self._handle(place)
-        self.items[number] = (yield from self._items_at(place, place + 1))[0]
-        self.marks[number] = self.chain.mark(place)
+        number, mark = self.chain.numbers[place], self.marks[index]
+        if (number, mark) not in self.run.transcript.shortened:
+            self.shortened[number, mark] = yield from self._handle(place)
+        self.items[index] = (yield from self.chain.read_items(place, place + 1, _READ_AHEAD))[0]
+        self.marks[index] = self.chain.mark(place)
 
     # What was recorded
-
-    def _items_at(self, first: int, stop: int) -> Flow[list[Item]]:
-        return (yield from self.chain.read_items(first, stop, _READ_AHEAD))
 
     def _handle(self, place: int) -> Flow[str]:
         position = self.chain.position(place)
@@ -307,16 +304,14 @@ def is_shortened_step(listed: Item, recorded: Item) -> bool:
             if words and words != normal_text(as_text(recorded.content)):
                 return False
             pairs = [(call.arguments, old.arguments) for call, old in zip(calls, old_calls, strict=True)]
-            return all(new == old or _is_shortened_text(new, old) for new, old in pairs)
+            return all(
+                new == old or len(new) <= SHORTENED_SHARE * len(old) or is_placeholder(new) for new, old in pairs
+            )
         case TaskStep(content=content), TaskStep(content=old) if _count_images(content) < _count_images(old):
             rest = text_behind(_text_parts(content), _text_parts(old))
             return rest is not None and (not rest.strip() or is_placeholder(rest))
         case _:
             return False
-
-
-def _is_shortened_text(text: str, recorded: str) -> bool:
-    return len(text) <= SHORTENED_SHARE * len(recorded) or is_placeholder(text)
 
 
 def _count_images(content: Content | None) -> int:
@@ -354,7 +349,9 @@ def match_joined(listed: Sequence[TaskStep], recorded: Sequence[TaskStep]) -> tu
 def words_beside(whole: TaskStep, steps: Sequence[TaskStep]) -> tuple[TaskStep, ...] | None:
     """Return what a message has before or behind the words of these steps, white space aside; None where they are not all in it."""
     parts, old_parts = as_parts(whole.content), [part for step in steps for part in as_parts(step.content)]
-    keys, old_keys = ([_part_key(part) for part in some] for some in (parts, old_parts))
+    keys, old_keys = (
+        [normal_text(part.text) if isinstance(part, Text) else part for part in some] for some in (parts, old_parts)
+    )
     if keys[: len(old_parts)] == old_keys:
         return _as_words(whole, parts[len(old_parts) :])
     if not all(isinstance(part, Text) for part in (*parts, *old_parts)):
@@ -368,27 +365,20 @@ def words_beside(whole: TaskStep, steps: Sequence[TaskStep]) -> tuple[TaskStep, 
 
 def _as_words(whole: TaskStep, parts: Sequence[Part]) -> tuple[TaskStep, ...]:
     is_said = any(not isinstance(part, Text) or part.text.strip() for part in parts)
-    return (replace(whole, content=_as_content(parts)),) if is_said else ()
-
-
-def _as_content(parts: Sequence[Part]) -> Content:
-    return parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else tuple(parts)
-
-
-def _part_key(part: Part) -> object:
-    return normal_text(part.text) if isinstance(part, Text) else part
+    content = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else tuple(parts)
+    return (replace(whole, content=content),) if is_said else ()
 
 
 def text_behind(text: str, words: str) -> str | None:
     """Return what is behind the words that a text begins with, white space aside; None for another text, or a word that grew."""
     letters = "".join(normal_text(words).split())
     text, at = normal_text(text), 0
-    for number, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if letter.isspace():
             continue
         if at == len(letters):
-            is_grown = number and letter.isalnum() and text[number - 1].isalnum()
-            return None if is_grown else text[number:]
+            is_grown = index and letter.isalnum() and text[index - 1].isalnum()
+            return None if is_grown else text[index:]
         if letter != letters[at]:
             return None
         at += 1

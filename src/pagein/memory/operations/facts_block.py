@@ -20,7 +20,6 @@ from pagein.memory.operations.history import read_steps
 
 if TYPE_CHECKING:
     from pagein.facts.fact import Fact
-    from pagein.facts.placement import PlacedBlock
 
 FACTS_SHARE = 0.125
 """Share of the limit that facts may have."""
@@ -40,17 +39,16 @@ def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntr
         blocks = yield from Call(lambda runtime: runtime.facts.select(view, tokens, current.blocks))
         if blocks is not current.blocks:
             placed = dict(zip(current.blocks, current.entries, strict=True))
-            entries = tuple(placed.get(block) or _block_entry(block, view) for block in blocks)
+            entries = tuple(
+                placed.get(block) or make_entry(
+                    ContextBlock("facts", block.inner), block.position, block.position, view.counter, tier="facts",
+                    why="known, and likely to matter",
+                )
+                for block in blocks
+            )  # fmt: skip
             current = ShownFacts(compactions, blocks, entries)
         facts.current = current
     return current.entries
-
-
-def _block_entry(block: PlacedBlock, view: View) -> ViewEntry:
-    return make_entry(
-        ContextBlock("facts", block.inner), block.position, block.position, view.counter, tier="facts",
-        why="known, and likely to matter",
-    )  # fmt: skip
 
 
 def ensure_head_block(run: RunState, limit: int) -> Flow[None]:

@@ -112,7 +112,7 @@ class _Comparison:
     @property
     def new(self) -> list[Item]:
         """The items that are new where the list has all of the chain."""
-        return [*(self.items[number] for number in self.alignment.late), *self.items[self.at :]]
+        return [*(self.items[index] for index in self.alignment.late), *self.items[self.at :]]
 
     def find_return(self) -> Return | None:
         """Find where the list comes back to the chain."""
@@ -177,7 +177,7 @@ class ListReader:
         if not beside.new:
             if self.habit == "news" and not known.is_request:
                 return None
-            self._note_nothing_new(beside.items, is_end=is_end, place=beside.place)
+            self._note_nothing_new(beside, is_end=is_end)
             return self._new((), covers=None if is_end or known.is_request else self.chain.numbers[beside.place])
         if is_end:
             return self._new(beside.new)
@@ -194,21 +194,21 @@ class ListReader:
         beside = yield from self._compare(listed, 0)
         if relisting := (yield from self._find_relisting(beside)):
             return relisting
-        if not beside.items or not beside.chain:
+        if not beside.items or not beside.chain:  # nothing to compare
             return self._new(beside.items, habit=self.run.transcript.habit)
         if len(beside.items) == 1:
             return self._decide_lone(beside)
         self._note_listed(beside)
-        if beside.at and self.chain.is_all_listed(beside.place):
+        if beside.at and self.chain.is_all_listed(beside.place):  # all of the run, and what follows it
             if not beside.new:
-                self._note_nothing_new(beside.items, is_end=True, place=beside.place)
+                self._note_nothing_new(beside, is_end=True)
             return self._new(beside.new)
         if not beside.at and (self._has_other_beginning(beside) or (yield from self._has_all_else(beside))):
             return self._edit(beside.items, 0)
-        if self.habit == "news" and not self.whole:
+        if self.habit == "news" and not self.whole:  # its host hands over what is new
             return self._all_new(beside.items)
-        if beside.at == len(beside.items):
-            self._note_nothing_new(beside.items, is_end=False, place=beside.place)
+        if beside.at == len(beside.items):  # the beginning of the run, and no more
+            self._note_nothing_new(beside, is_end=False)
             return self._new((), covers=self.chain.numbers[beside.place] if self.habit == "whole" else None)
         if (behind_gaps := self._select_behind_gaps(beside)) is not None:
             return behind_gaps
@@ -216,6 +216,7 @@ class ListReader:
             return self._rejoin(beside, back)
         if beside.at:
             return self._leave(beside)
+        # Behind here it does not begin as the run does.
         if self.habit == "whole" and _has_same_answer(beside):
             return self._edit(beside.items, 0)
         if self.whole:
@@ -238,7 +239,7 @@ class ListReader:
         has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
         is_seed = is_untouched and (is_in_work or has_system)
         if len(chain) == 1 or self.whole or is_seed:
-            self._note_nothing_new(beside.items, is_end=True)
+            self._note_nothing_new(beside, is_end=True)
             return self._new(())
         if is_untouched:
             self.notes.append(f"{excerpt(item)} says the same as {self.chain.handle(0, 1)} and was recorded again")
@@ -281,7 +282,7 @@ class ListReader:
         is_restart = beside.at and self.run.transcript.is_untouched
         if not is_restart or has_other_results(marks[beside.at :], chain[place:]):
             return None
-        lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
+        lost = {place for place, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
         rest = replace(beside, alignment=align(marks, chain, lost | self.chain.skippable()))
         if rest.at < len(rest.items) and rest.place < len(chain):
             return None
@@ -300,7 +301,7 @@ class ListReader:
                 self.notes.append(f"{excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
             if not unknown and self.habit != "whole":
                 self.notes.append(f"the list lacks {handle}, which was recorded")
-        return self._new([*(items[number] for number in back.late), *items[back.last :]])
+        return self._new([*(items[index] for index in back.late), *items[back.last :]])
 
     def _find_relisting(self, beside: _Comparison) -> Flow[Relisting | None]:
         """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
@@ -388,18 +389,18 @@ class ListReader:
         """The longest beginning of the list that was handed over or given out before, as a number of its messages."""
         is_lone, transcript = len(self.hashes) == 1, self.run.transcript
         for count in range(len(self.hashes), 0, -1):
-            number, digest = self.hashes[count - 1]
+            row, digest = self.hashes[count - 1]
             known = transcript.lists.get(digest)
             if known is None or (known.is_loose and self.habit != "whole") or (is_lone and not known.is_request):
                 continue
             if known.covers + known.is_request <= self.run.log.list_start:
                 continue  # of before the view was cleared
-            if is_lone and not {*self.run.log.fingerprints}.isdisjoint(
-                map(fingerprint, self.request.parse(number, number + 1))
+            if is_lone and any(
+                fingerprint(item) in self.run.log.fingerprints for item in self.request.parse(row, row + 1)
             ):
                 continue  # one message proves nothing: the user may say the same again
             is_last = count == len(self.hashes)
-            if known.ending is not None and is_last and self.request.rows[number] is not known.ending:
+            if known.ending is not None and is_last and self.request.rows[row] is not known.ending:
                 continue  # a request with nothing behind it is no request: the user said what its last line says
             return count, known
         return 0, None
@@ -426,7 +427,8 @@ class ListReader:
         reached = {numbers[at] for at in self.chain.skippable(beside.first) if at < alignment.reached}
         self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
 
-    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, place: int = 1) -> None:
+    def _note_nothing_new(self, beside: _Comparison, *, is_end: bool) -> None:
+        items, place = beside.items, beside.place
         if not is_end:
             rest = self.chain.handle(place, len(self.chain))
             self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")

@@ -146,7 +146,7 @@ def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignm
         missing, new = _match_results(chain[reached:end], optional, marks[at:stop])
         if (missing and (new or stop < len(marks))) or (new and end < len(chain)):
             break  # other results
-        late = tuple(at + number for number in new)
+        late = tuple(at + index for index in new)
         at, reached = stop, end - (0 if new else missing)
         if new or missing:
             return Alignment(at, reached, late, tuple(skipped))
@@ -177,7 +177,7 @@ def find_return(marks: Marks, chain: Marks, at: int, reached: int) -> Return | N
             continue
         rest = align(marks[end:], chain[tail:])
         if tail + rest.reached == len(chain) or end + rest.at == len(marks):
-            late = tuple(end + number for number in rest.late)
+            late = tuple(end + index for index in rest.late)
             best = Return(end - length, end + rest.at, tail - length, late)
     return best
 
@@ -199,11 +199,11 @@ def _match_results(recorded: Marks, optional: Marks, marks: Marks) -> tuple[int,
     """The number of recorded results that a list of results lacks and should have, and its own that were not recorded."""
     waiting = Counter(recorded)
     unknown: list[int] = []
-    for number, mark in enumerate(marks):
+    for index, mark in enumerate(marks):
         if waiting[mark] > 0:
             waiting[mark] -= 1
         else:
-            unknown.append(number)
+            unknown.append(index)
     erased = sum(count for mark, count in waiting.items() if is_same_item(mark, RESULT_PREFIX))
     missing = (waiting - Counter(optional)).total()
     return max(0, missing - min(erased, len(unknown))), unknown[erased:]

@@ -36,21 +36,21 @@ class ListedSystems:
         hashes, known = request.hashes(), run.transcript.system_marks
         beside = [item for item in request.parse_system() if isinstance(item, SystemPromptStep)]
         prompts = [(fingerprint(item), -1) for item in beside]
-        numbers = [number for number, row in enumerate(request.rows) if is_system(row)]
-        for number in numbers:
-            if hashes[number] not in known:
-                known[hashes[number]] = fingerprint(request.parse(number, number + 1)[0])
-            prompts.append((known[hashes[number]], number))
+        prompt_rows = [at for at, row in enumerate(request.rows) if is_system(row)]
+        for at in prompt_rows:
+            if hashes[at] not in known:
+                known[hashes[at]] = fingerprint(request.parse(at, at + 1)[0])
+            prompts.append((known[hashes[at]], at))
         marks = Counter(mark for mark, _ in prompts)
         unknown = marks - Counter(mark for mark in run.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
         new: list[tuple[int, SystemPromptStep]] = []
-        for mark, number in reversed(prompts):  # of equal ones the last are new
+        for mark, at in reversed(prompts):  # of equal ones the last are new
             if unknown[mark] > 0:
                 unknown[mark] -= 1
-                step = beside[0] if number < 0 else request.parse(number, number + 1)[0]
+                step = beside[0] if at < 0 else request.parse(at, at + 1)[0]
                 if isinstance(step, SystemPromptStep):
-                    new.append((number, step))
-        first = next((number for number, row in enumerate(request.rows) if not is_system(row)), None)
+                    new.append((at, step))
+        first = next((at for at, row in enumerate(request.rows) if not is_system(row)), None)
         return cls(run, new[::-1], marks, first)
 
     def merge_into(

@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pagein.context.view.fold import Fold, undone_positions
+from pagein.context.view.fold_state import required_positions
 from pagein.errors import LogErased, LogError
 from pagein.events.entries import Body, Erased, Undo
 from pagein.events.handles import group_positions
 from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
 from pagein.memory import snapshots
-from pagein.memory._effects import Flow, Read, ReadSnapshot, RestartEmpty, WriteSnapshot
+from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
 from pagein.memory.operations.page_in import prepare_page_in
 from pagein.memory.operations.summarize import cancel_summary
@@ -29,7 +30,7 @@ MAX_PAST_STATES = 64
 
 def load(run: RunState, log: Log | None = None) -> Flow[None]:
     """Fold the run's log, or another one: from a snapshot that fits, else from the first entry."""
-    slot = yield from ReadSnapshot(log)
+    slot = yield from Call(lambda runtime: runtime.snapshot_slot(log))
     restored, position, dropped = None, None, 0
     if slot is not None and snapshots.snapshot_key(run.counter):
         position, dropped = 0 if slot.is_open else None, slot.dropped
@@ -56,12 +57,13 @@ def reload(run: RunState) -> Flow[None]:
 def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[snapshots.RestoredSnapshot | None]:
     """Restore a snapshot; None if it is of another release, counter or log, or damaged."""
     last = yield from Read(snapshot.position - 1, snapshot.position, log)
-    if not _matches_log(snapshot, run, last):
+    # The digest of its last entry covers all entries before.
+    if snapshot.key != snapshots.snapshot_key(run.counter) or [entry.digest for entry in last] != [snapshot.digest]:
         return None
     try:
         value = snapshots.decode_body(snapshot.body)
         bodies: dict[int, Body] = {}
-        for start, stop in group_positions(snapshots.needed_positions(value)):
+        for start, stop in group_positions(required_positions(value["fold"])):
             entries = yield from Read(start, stop, log)
             bodies.update((entry.position, entry.body) for entry in entries)
         restored = snapshots.restore(value, run.counter, bodies)
@@ -69,11 +71,6 @@ def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flo
         return None
     restored.log.last_digest = snapshot.digest
     return restored
-
-
-def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bool:
-    """True if the snapshot is of this counter and this log: the digest of its last entry covers all entries before."""
-    return snapshot.key == snapshots.snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
 
 
 def fold_from_start(run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[FoldedLog]:
@@ -110,11 +107,14 @@ def write_snapshot(run: RunState) -> Flow[None]:
     last = yield from Read(head - 1, head)
     if last:
         body = snapshots.encode_snapshot(run.log, run.page_in)
-        snapshot = Snapshot(head, last[0].digest, snapshots.snapshot_key(run.counter), body)
-        yield from WriteSnapshot(snapshot, run.snapshot.dropped)
+        snapshot, dropped = (
+            Snapshot(head, last[0].digest, snapshots.snapshot_key(run.counter), body),
+            run.snapshot.dropped,
+        )
+        yield from Call(lambda runtime: runtime.log.keep_snapshot(snapshot, dropped))
         if is_past_due:
             past = replace(snapshot, body=snapshots.encode_past(run.log))
-            yield from WriteSnapshot(past, run.snapshot.dropped, is_past=True)
+            yield from Call(lambda runtime: runtime.log.keep_snapshot(past, dropped, is_past=True))
 
 
 def load_past(run: RunState, branch: str, log: Log, before: int) -> Flow[FoldedLog]:
@@ -126,7 +126,7 @@ def load_past(run: RunState, branch: str, log: Log, before: int) -> Flow[FoldedL
         entries = yield from Read(head - 1, head, log)
         if [entry.digest for entry in entries] == [folded.last_digest]:
             return folded
-    slot = yield from ReadSnapshot(log, before)
+    slot = yield from Call(lambda runtime: runtime.snapshot_slot(log, before))
     stored = None if slot is None else slot.snapshot
     own = (snapshot for (name, at), snapshot in run.past.states.items() if name == branch and at <= before)
     candidates = (snapshot for snapshot in (stored, *own) if snapshot is not None)
@@ -203,7 +203,7 @@ def rebuild_after_erasure(run: RunState) -> Flow[None]:
 
 def restart_if_erased(run: RunState) -> Flow[None]:
     """Go on with an empty run if another memory erased this one, and raise LogErased once to say so."""
-    if not (yield from RestartEmpty()):
+    if not (yield from Call(lambda runtime: runtime.restart_empty())):
         return
     yield from restart_empty(run)
     raise LogErased(

@@ -6,7 +6,6 @@ is compared with the run. A reference to an item that the log does not have stay
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pagein.context.view.layout import messages_of
@@ -36,9 +35,5 @@ def parse_list(run: RunState, request: RawRequest, start: int = 0, place: int = 
 
 def _find_items(form: Format, entries: tuple[Entry, ...], ids: set[str]) -> dict[str, Any]:
     actions = (entry.body for entry in entries if isinstance(entry.body, ActionStep))
-    return {row["id"]: row for action in actions for row in _rows_of(form, action) if row.get("id") in ids}
-
-
-def _rows_of(form: Format, action: ActionStep) -> Iterator[dict[str, Any]]:
-    messages = messages_of(action, [call.id for call in action.tool_calls])
-    yield from form.render(messages)["messages"]
+    messages = (messages_of(action, [call.id for call in action.tool_calls]) for action in actions)
+    return {row["id"]: row for group in messages for row in form.render(group)["messages"] if row.get("id") in ids}

@@ -124,7 +124,7 @@ def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int
     while True:
         rest = align(marks[at:], recorded[reached:], chain.skippable(first + reached))
         at, reached = at + rest.at, reached + rest.reached
-        late = tuple(at - rest.at + number for number in rest.late)
+        late = tuple(at - rest.at + index for index in rest.late)
         if late or reached == len(recorded) or at == len(marks):
             break
         kind = recorded[reached][:1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
 from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, turn_block
-from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum, tracked_by_order
+from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
 from pagein.context.view.view import View
@@ -176,7 +176,8 @@ class _PastRun:
         blocks: list[str] = []
         tracker = self._state.fold.tracker
         has_lines = any(source.kind == "lines" for source in record.blocks)
-        by_order = tracked_by_order(tracker) if has_lines else {}
+        tables = (tracker.lines, tracker.old_actions) if has_lines else ()
+        by_order = {line.order: line for table in tables for line in table.values()}
         try:
             if record.names:
                 names = list(tracker.names)

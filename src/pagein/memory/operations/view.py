@@ -106,10 +106,6 @@ def check_room(budget: Budget, beside: int) -> None:
         raise OverBudget(1, budget.limit - beside, ())
 
 
-def _has_room(run: RunState, view: View) -> bool:
-    return run.usage.byte_limit is None or has_room(run, view)
-
-
 def add_ledger(run: RunState, view: View, budget: Budget) -> View:
     """The view within its bytes, with the block of what holds and is not shown; nothing is recorded. Raises OverBudget.
 
@@ -117,7 +113,7 @@ def add_ledger(run: RunState, view: View, budget: Budget) -> View:
     bytes without it may fit with it.
     """
     with_block = _show_ledger(run, view)
-    if _has_room(run, with_block):
+    if has_room(run, with_block):
         return with_block
     return _show_ledger(run, hold_to_bytes(run, view, budget))
 
@@ -125,7 +121,7 @@ def add_ledger(run: RunState, view: View, budget: Budget) -> View:
 def _show_ledger(run: RunState, view: View) -> View:
     if not view.has_replaced_entries:
         return view
-    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: _has_room(run, with_block))
+    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: has_room(run, with_block))
 
 
 def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
@@ -140,14 +136,16 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
         show_ledger = partial(_show_ledger, run)
         view = yield from fit_bytes(run, view, show_ledger, lambda view: _plan_with_reserve(run, view, limit)[0])
     view, facts = yield from _fit_with_facts(run, view)
-    yield from _start_summary(run, view)
+    if run.summaries.summarizer is not None:  # of what leaves next, beside the room for the ledger and a question
+        yield from start_due_summary(run, replace(view, limit=max(1, reserve_room(run, view).rooms(view.limit)[0])))
     if narrow is not None:
         try:
             view, facts = narrow_view(run, view, facts, request_limit)
         except OverBudget:
             view, facts = narrow  # what was recorded just now stands in the way
     view = add_ledger(run, view, run.usage.budget)
-    view = _with_facts(run, view, facts)
+    with_facts = view.with_tail(facts) if facts else view
+    view = with_facts if with_facts.tokens <= view.limit and has_room(run, with_facts) else view
     view = yield from _with_page_ins(run, view, keeps_place=narrow is None)
     run.usage.note_request(view, room, is_narrow=narrow is not None)
     return view
@@ -165,25 +163,13 @@ def _standing_view(run: RunState, limit: int) -> Flow[View]:
     return view
 
 
-def _start_summary(run: RunState, view: View) -> Flow[None]:
-    """Have the model summarise what will leave next, beside the room for the ledger and for the user's question."""
-    if run.summaries.summarizer is not None:
-        yield from start_due_summary(run, replace(view, limit=max(1, reserve_room(run, view).rooms(view.limit)[0])))
-
-
-def _with_facts(run: RunState, view: View, facts: tuple[ViewEntry, ...]) -> View:
-    """The view with its facts, if they fit."""
-    with_facts = view.with_tail(facts) if facts else view
-    return with_facts if with_facts.tokens <= view.limit and _has_room(run, with_facts) else view
-
-
 def _with_page_ins(run: RunState, view: View, *, keeps_place: bool) -> Flow[View]:
     """The view with its page-ins. They keep their place in the next view, unless this one is of one request alone."""
     if not run.page_in.is_due(view):
         return view
     occasion, shown = run.page_in.occasion, run.page_in.shown
     with_page_in = yield from add_page_in(run, view)
-    view = with_page_in if _has_room(run, with_page_in) else view
+    view = with_page_in if has_room(run, with_page_in) else view
     run.page_in.in_last_view = run.page_in.shown
     if not keeps_place:
         run.page_in.occasion, run.page_in.shown = occasion, shown

@@ -43,7 +43,7 @@ class Relevance(CheckedFields):
     rater: step_scores.StepRater | None = None
     band: Annotated[float, POSITIVE_SHARE, "Share of the lowest score that stays within which a rater decides."] = 0.25
     name: str = "relevance"
-    _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _vectors: step_scores.Vectors = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan a fold of the least relevant steps, or None."""
@@ -73,7 +73,7 @@ class Relevance(CheckedFields):
         stop = episodes.legal_stop(view, max(newest, episodes.boundary(view, view.limit * NEWEST_SHARE)))
         permanent = step_scores.permanent_positions(view)
         old = [entry for entry in view.run if entry.first < stop and not episodes.is_protected(entry, permanent)]
-        return step_scores.StepScorer(self.weight, self.embedder, self._vectors)(view, old)
+        return step_scores.score_steps(view, old, self.weight, self.embedder, self._vectors)
 
     def _fold(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:
         """Summarize each stretch of leaving neighbours; the newest one has the extract of the whole run.

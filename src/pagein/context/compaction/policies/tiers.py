@@ -55,7 +55,7 @@ class Tiers(CheckedFields):
     weight: step_scores.Weight | None = None
     embedder: step_scores.StepEmbedder | None = None
     name: str = "tiers"
-    _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _vectors: step_scores.Vectors = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan the next episode or the archive, or None."""
@@ -101,7 +101,7 @@ class Tiers(CheckedFields):
             if entry.first < stop and entry.first not in permanent and not isinstance(entry.item, SummaryStep)
         ]
         costs = {entry.first: entry.tokens for entry in old}
-        scores = step_scores.StepScorer(self.weight, self.embedder, self._vectors)(view, old)
+        scores = step_scores.score_steps(view, old, self.weight, self.embedder, self._vectors)
         return step_scores.select_best(scores, costs, min(view.limit * self.relevant, room / 2))
 
 
