@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -86,13 +85,21 @@ class CostAccount:
     def cost_with(self, record: RequestRecord | None) -> RunCost:
         """The cost of the requests so far and one more, which is not added."""
         if record is not None:
-            account = deepcopy(self)
+            account = self._copy()
             account.add(record)
             return account.cost_with(None)
         lines = [line.close(self._left_price) for line in self._compactions]
         lines += [line.close(self._shown_price) for line in self._page_ins]
         lines.sort(key=lambda line: (line.request, line.kind))
         return replace(self._cost, lines=tuple(lines), warning=self._check.warning())
+
+    def _copy(self) -> CostAccount:
+        page_ins = [replace(line) for line in self._page_ins]
+        copies = {id(old): new for old, new in zip(self._page_ins, page_ins, strict=True)}
+        return replace(
+            self, _compactions=[replace(line) for line in self._compactions], _page_ins=page_ins,
+            _standing={head: copies[id(line)] for head, line in self._standing.items()}, _check=replace(self._check),
+        )  # fmt: skip
 
     def add(self, record: RequestRecord) -> None:
         """Add the next request."""

@@ -49,7 +49,7 @@ _UNTRACED = ("catch_up", "reload", "ledger", "do_nothing")
 T = TypeVar("T")
 
 
-def named(values: Mapping[str, Any]) -> dict[str, Any]:
+def to_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes under their names in the conventions; without those that are None."""
     return {NAMES[key]: value for key, value in values.items() if value is not None}
 
@@ -74,7 +74,7 @@ class Telemetry:
             return (yield from turn)
         began = time.perf_counter()
         shown = self._runtime.state.page_in.in_last_view
-        span = self._tracer.start_span("pagein.turn", attributes=self._run_values() | named({"turn": name}))
+        span = self._tracer.start_span("pagein.turn", attributes=self._run_values() | to_attributes({"turn": name}))
         context = trace.set_span_in_context(span)
         try:
             result = yield from self._follow(turn, context)
@@ -87,7 +87,7 @@ class Telemetry:
             return result
         finally:
             span.end()
-            self._turns.record(time.perf_counter() - began, named({"turn": name}))
+            self._turns.record(time.perf_counter() - began, to_attributes({"turn": name}))
 
     def _follow(self, turn: Flow[T], context: Any) -> Flow[T]:
         try:
@@ -129,7 +129,9 @@ class Telemetry:
                 pass
 
     def _tell_view(self, view: View, span: trace.Span, context: Any, shown: Sequence[Any]) -> None:
-        span.set_attributes(named({"tokens": view.tokens, "limit": view.limit, "entries": len(view.request_entries)}))
+        span.set_attributes(
+            to_attributes({"tokens": view.tokens, "limit": view.limit, "entries": len(view.request_entries)})
+        )
         self._tokens.record(view.tokens)
         for page_in in self._runtime.state.page_in.in_last_view:
             if page_in not in shown and page_in.entry in view.tail:
@@ -143,7 +145,9 @@ class Telemetry:
         self._emit("pagein.prefix_break", values, time.time_ns(), None, None)
 
     def _emit(self, name: str, values: Mapping[str, Any], start: int, context: Any, result: Any) -> None:
-        span = self._tracer.start_span(name, context, attributes=self._run_values() | named(values), start_time=start)
+        span = self._tracer.start_span(
+            name, context, attributes=self._run_values() | to_attributes(values), start_time=start
+        )
         if isinstance(result, BaseException):
             _fail(span, result)
         span.end()
@@ -154,7 +158,7 @@ class Telemetry:
         return self._runtime.branches.root.session
 
     def _run_values(self) -> dict[str, Any]:
-        return named({"session": self._session, "branch": self._runtime.branches.current})
+        return to_attributes({"session": self._session, "branch": self._runtime.branches.current})
 
 
 def _compaction_values(body: Compaction) -> dict[str, Any]:
@@ -167,5 +171,5 @@ def _compaction_values(body: Compaction) -> dict[str, Any]:
 
 def _fail(span: trace.Span, error: BaseException) -> None:
     """Mark a span as failed. Its text stays out: errors of drivers and models may quote what was said."""
-    span.set_attributes(named({"error": type(error).__name__}))
+    span.set_attributes(to_attributes({"error": type(error).__name__}))
     span.set_status(trace.StatusCode.ERROR, type(error).__name__)

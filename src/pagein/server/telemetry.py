@@ -10,7 +10,7 @@ from opentelemetry import context, metrics, propagate, trace
 from pagein._common.version import __version__
 from pagein.errors import PageinError
 from pagein.memory.requests import read_request_usage
-from pagein.memory.telemetry import SCHEMA_URL, named
+from pagein.memory.telemetry import SCHEMA_URL, to_attributes
 from pagein.server.runs import Outcome, PreparedView, RunRequest
 
 PROVIDERS: Mapping[str, str] = {
@@ -48,14 +48,14 @@ class ChatTelemetry:
             values |= {
                 "input": usage.input, "output": usage.output, "cache_read": usage.cache_read, "cache_written": usage.cache_written,
             }  # fmt: skip
-            self._tokens.record(usage.input, named(kind) | {"gen_ai.token.type": "input"})
-            self._tokens.record(usage.output, named(kind) | {"gen_ai.token.type": "output"})
-        self._durations.record(whole, named(kind))
+            self._tokens.record(usage.input, to_attributes(kind) | {"gen_ai.token.type": "input"})
+            self._tokens.record(usage.output, to_attributes(kind) | {"gen_ai.token.type": "output"})
+        self._durations.record(whole, to_attributes(kind))
         start = end - int(whole * 1e9)
         span = self._tracer.start_span(
-            f"chat {request.model}", kind=trace.SpanKind.CLIENT, attributes=named(values), start_time=start
+            f"chat {request.model}", kind=trace.SpanKind.CLIENT, attributes=to_attributes(values), start_time=start
         )
         if outcome.word != "answered":
-            span.set_attributes(named({"error": outcome.word}))
+            span.set_attributes(to_attributes({"error": outcome.word}))
             span.set_status(trace.StatusCode.ERROR, outcome.word)
         span.end(end)

@@ -172,7 +172,8 @@ class Fold:
         marked = {position for position, importance in self.marks.items() if importance == "high"}
         run = self.body.run if marked or tools.keep else []
         candidates = [entry for entry in reversed(run) if entry.tier != "summary"]
-        by_rule = (entry for entry in candidates if entry.first not in self.marks and _is_kept_by_rule(entry, tools))
+        unmarked = (entry for entry in candidates if entry.first not in self.marks)
+        by_rule = (entry for entry in unmarked if any(map(tools.keeps, getattr(entry.item, "tool_calls", ()))))
         for entry in (*(entry for entry in candidates if entry.first in marked), *by_rule):
             if entry.tokens <= tokens_left:
                 tokens_left -= entry.tokens
@@ -435,10 +436,6 @@ class Fold:
             self.ledger.remove_step(pin)
         for part in (self.body.front, self.body.run):
             part[:] = [entry for entry in part if not (entry.first == pin and isinstance(entry.item, entries.Pin))]
-
-
-def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
-    return isinstance(entry.item, steps.ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
 
 
 def undone_positions(bodies: Iterable[object]) -> frozenset[int]:

@@ -108,7 +108,10 @@ def _restore_ledger(fold: Fold, state: Mapping[str, Any], recorded: Mapping[int,
 
 def _restore_entry(fold: Fold, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
     first, last, tier, why, tokens, ids, stub_values, summary_values = state
-    stubs = tuple(_restore_stub(fold, first, *values) for values in stub_values)
+    stubs = tuple(
+        fold.rewritten[first, slot, index].stub if text is None else entries.Stub(slot, index, text, stub_tier)
+        for slot, index, text, stub_tier in stub_values
+    )
     item: Item = recorded[first] if summary_values is None else steps.SummaryStep(*summary_values)
     if isinstance(item, steps.ActionStep):
         observed = (recorded[at] for at in fold.answers.get(first, ()))
@@ -119,10 +122,6 @@ def _restore_entry(fold: Fold, state: Sequence[Any], recorded: Mapping[int, Any]
     item = with_stubs(item, stubs)
     messages = messages_of(item, ids, late_system=tier == "note")
     return ViewEntry(first, last, item, tier, why, messages, tokens, tuple(ids), stubs)
-
-
-def _restore_stub(fold: Fold, first: int, slot: entries.Slot, index: int, text: str | None, tier: Any) -> entries.Stub:
-    return fold.rewritten[first, slot, index].stub if text is None else entries.Stub(slot, index, text, tier)
 
 
 def _entry_state(entry: ViewEntry) -> list[Any]:

@@ -85,7 +85,9 @@ def _frame_tags(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
     return f"<{tag}{named}>\n", f"\n</{tag}>"
 
 
-def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
+def messages_of(  # noqa: C901 - one case for each kind of item
+    item: Item, ids: Sequence[str] = (), *, late_system: bool = False
+) -> tuple[Message, ...]:
     """Render an item as messages. ``ids`` are the wire ids of an action's calls, unique in the run."""
     match item:
         case steps.SystemPromptStep(content=content, extra=extra):
@@ -103,24 +105,16 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return (Message("assistant", content, extra=extra),)
         case steps.SummaryStep(content=""):
             return ()  # the notice of another summary stands for its range, too
-        case steps.SummaryStep() | ContextBlock() | Pin():
-            return (Message("user", _block_text(item)),)
+        case steps.SummaryStep(content=content, author=author):
+            return (Message("user", as_data("memory", content, kind="summary", author=author)),)
+        case ContextBlock(kind=kind, text=text):
+            return (Message("user", as_data("memory", text, kind=kind)),)
+        case Pin(text=text):
+            return (Message("user", as_data("pinned", text)),)
         case Observed(observation=late) if late.is_message:
             return (Message("user", late.content),) if late.content else ()
         case Observed(observation=late):
             return (Message("user", _frame_content("late-result", _quote_parts(late.content), call=late.call_id)),)
-        case _:
-            assert_never(item)
-
-
-def _block_text(item: steps.SummaryStep | ContextBlock | Pin) -> str:
-    match item:
-        case steps.SummaryStep(content=content, author=author):
-            return as_data("memory", content, kind="summary", author=author)
-        case ContextBlock(kind=kind, text=text):
-            return as_data("memory", text, kind=kind)
-        case Pin(text=text):
-            return as_data("pinned", text)
         case _:
             assert_never(item)
 

@@ -138,16 +138,13 @@ class SummaryTask:
 
         await _wait_here(before)
         try:
-            return await adrive(run_job(job, self._summarizer), self._ask)
+            return await adrive(run_job(job, self._summarizer), lambda request: acall_model(self._model, request))
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             return JobOutcome(problem=ModelRefused(f"{self._summarizer.name} raised CancelledError"))
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
             return JobOutcome(problem=error)
-
-    async def _ask(self, request: ModelRequest) -> ModelResponse:
-        return await acall_model(self._model, request)
 
 
 def _is_lost(task: asyncio.Task[JobOutcome]) -> bool:

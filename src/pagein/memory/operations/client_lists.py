@@ -22,7 +22,6 @@ from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fin
 from pagein.events.steps import ActionStep, Content, Image, Observation, Part, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
 from pagein.memory._effects import Flow, Read
-from pagein.memory._state import RunState
 from pagein.memory.operations import lineage
 
 MAX_JOINED = 20
@@ -94,10 +93,6 @@ class _Reader:
     added: list[TaskStep] = field(default_factory=list)
     """New words of joined messages: they stand behind what was recorded, at the latest."""
     shortened: dict[ShortenedItem, str] = field(default_factory=dict)
-
-    @property
-    def run(self) -> RunState:
-        return self.chain.run
 
     def align_items(self) -> Flow[None]:
         """Change item after item, for as long as the list says what was recorded."""
@@ -200,7 +195,7 @@ class _Reader:
     def _is_shorter(self, index: int, place: int, *, is_last: bool) -> Flow[bool]:
         """True for a result that the client shortened or cleared, not one that somebody changed."""
         mark, item = self.marks[index], self.items[index]
-        if any(other == mark for _, other in (*self.run.transcript.shortened, *self.shortened)):
+        if any(other == mark for _, other in (*self.chain.run.transcript.shortened, *self.shortened)):
             return True
         text, parts = as_text(item.content), as_parts(item.content)
         has_words = not parts or any(isinstance(part, Text) for part in parts)  # a picture's name in brackets is none
@@ -229,7 +224,7 @@ class _Reader:
         if not isinstance(body, Observed):
             return False
         at = (position, IN_TEXT) if body.late else (body.action, body.index)
-        result = shown_result(self.run.current_view(), *at)
+        result = shown_result(self.chain.run.current_view(), *at)
         return result is not None and fingerprint(result) == self.chain.mark(place)
 
     def _read_shortened_step(self) -> Flow[bool]:
@@ -245,7 +240,7 @@ class _Reader:
     def _put_recorded(self, index: int, place: int) -> Flow[None]:
         """Put the recorded item in the place of the list's, and note the handle where that was not known."""
         number, mark = self.chain.numbers[place], self.marks[index]
-        if (number, mark) not in self.run.transcript.shortened:
+        if (number, mark) not in self.chain.run.transcript.shortened:
             self.shortened[number, mark] = yield from self._handle(place)
         self.items[index] = (yield from self.chain.read_items(place, place + 1, _READ_AHEAD))[0]
         self.marks[index] = self.chain.mark(place)
@@ -257,7 +252,7 @@ class _Reader:
         body = (yield from Read(position, position + 1))[0].body
         if isinstance(body, Observed) and not body.observation.is_message:
             return observation_handle(body.action, body.index)
-        index = self.chain.numbers[place] - self.run.log.count_fingerprints(position)
+        index = self.chain.numbers[place] - self.chain.run.log.count_fingerprints(position)
         return observation_handle(position, index - 1) if index else step_handle(position)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
@@ -16,9 +15,6 @@ from pagein.memory._effects import BeginJob, CancelJob, CollectJob, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
-
-if TYPE_CHECKING:
-    from pagein.summaries.spans import Span
 
 SOURCE_SHARE_OF_REQUEST = 0.7
 """Share of a request up to which a quoted source is expected to fit into it."""
@@ -71,11 +67,13 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
         if summary_range is not None:
             ranges.append(summary_range)
     if ranges:
+        # Only the user and the application may make a rule.
+        trusted = [message for entry in view.entries if entry.tier in ("system", "user") for message in entry.messages]
         run.summaries.job = SummaryJob(
             tuple(ranges),
             run.counter,
             tuple(run.fold.pinned.values()),
-            tuple(_trusted_texts(view)),
+            tuple(as_text(message.content) for message in trusted),
             view.messages() if summarizer.holds_run and view.tokens <= _affordable_tokens(run, summarizer) else (),
             None if writers is None else writers.summaries,
         )
@@ -89,6 +87,7 @@ def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int
     It ends early where the whole of it would cost more than the model may spend.
     """
     from pagein.summaries.records import MIN_SOURCE_TOKENS, chain_records, merge_records  # noqa: PLC0415
+    from pagein.summaries.spans import build_span  # noqa: PLC0415 - loads where a model writes
 
     chain = chain_records([*run.log.summaries, *run.summaries.records], first, last)
     start = chain[-1].last if chain else first
@@ -106,7 +105,9 @@ def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int
     if run.fold.cost_of(start, last) < MIN_SOURCE_TOKENS:
         return None
     run.summaries.requested.add((start, last))
-    span = yield from _read_source(run, start, last)
+    # User messages that stay in view are never within a range.
+    source, _ = yield from read_steps_and_notes(run, start, last)
+    span = build_span(source.items(), start, last)
     if not span.texts:
         return None
     return SummaryRange(first, last, span, merge_records(chain).summary if start > first else None)
@@ -123,21 +124,6 @@ def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, star
     whole, new = run.fold.cost_of(first, last), run.fold.cost_of(start, last)
     max_tokens = summarizer.settings.max_request_tokens * SOURCE_SHARE_OF_REQUEST
     return new > 0 and whole <= max_tokens and (summarizer.is_direct or whole <= new * REBUILD_COST_FACTOR)
-
-
-def _read_source(run: RunState, first: int, last: int) -> Flow[Span]:
-    """Read the steps of a range. User messages that stay in view are never within one."""
-    from pagein.summaries.spans import build_span  # noqa: PLC0415 - loads where a model writes
-
-    steps, _ = yield from read_steps_and_notes(run, first, last)
-    return build_span(steps.items(), first, last)
-
-
-def _trusted_texts(view: View) -> Iterable[str]:
-    """The words of the user and the application in the view: only they may make a rule."""
-    for entry in view.entries:
-        if entry.tier in ("system", "user"):
-            yield from (as_text(message.content) for message in entry.messages)
 
 
 def collect_summary(run: RunState, timeout: float | None) -> Flow[bool]:

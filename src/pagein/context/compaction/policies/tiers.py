@@ -21,7 +21,6 @@ from pagein.context.compaction.episodes import (
     visible_texts,
 )
 from pagein.context.talk import is_talk
-from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.steps import SummaryStep
@@ -73,7 +72,12 @@ class Tiers(CheckedFields):
         relevant = [entry for entry in view.run if entry.first in staying]
         visible = (*visible_texts(view, stop), *map(step_scores.entry_text, relevant))
         whole = unprotected_tokens(view, stop) + sum(entry.tokens for entry in relevant)
-        stretches = [part for stretch in foldable_stretches(view, stop) for part in _split_stretch(stretch, staying)]
+        stretches = [
+            tuple(part)
+            for stretch in foldable_stretches(view, stop)
+            for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying)
+            if not is_staying
+        ]
         for number, stretch in enumerate(stretches):
             is_newest = number == len(stretches) - 1
             episodes = [entry for entry in stretch if isinstance(entry.item, SummaryStep)]
@@ -103,10 +107,3 @@ class Tiers(CheckedFields):
         costs = {entry.first: entry.tokens for entry in old}
         scores = step_scores.score_steps(view, old, self.weight, self.embedder, self._vectors)
         return step_scores.select_best(scores, costs, min(view.limit * self.relevant, room / 2))
-
-
-def _split_stretch(stretch: tuple[ViewEntry, ...], staying: frozenset[int]) -> Iterator[tuple[ViewEntry, ...]]:
-    """Yield the parts of a stretch between staying entries."""
-    for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying):
-        if not is_staying:
-            yield tuple(part)
