@@ -40,11 +40,6 @@ class Read(Effect[tuple[Entry, ...]]):
 
 
 @dataclass(frozen=True)
-class Head(Effect[int]):
-    """Count the entries of the run's log; -1 where the log that a branch was forked from got shorter."""
-
-
-@dataclass(frozen=True)
 class BeginJob(Effect[None]):
     """Have the model write summaries while the run goes on."""
 
@@ -56,11 +51,6 @@ class CollectJob(Effect["JobOutcome | None"]):
     """Wait at most ``timeout`` seconds (None: as long as it takes) for the job; None while it is at work."""
 
     timeout: float | None = 0.0
-
-
-@dataclass(frozen=True)
-class CancelJob(Effect[None]):
-    """Cancel the job at once; its outcome is dropped."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +68,6 @@ class Call(Effect[T]):
     function: Callable[[MemoryRuntime], T]
 
 
-AnyEffect: TypeAlias = Append | Read | Head | BeginJob | CollectJob | CancelJob | Recall | Call[Any]
+AnyEffect: TypeAlias = Append | Read | BeginJob | CollectJob | Recall | Call[Any]
 
 Flow: TypeAlias = Generator[AnyEffect, Any, T]

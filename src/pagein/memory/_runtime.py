@@ -130,8 +130,6 @@ class MemoryRuntime:
     def perform(self, effect: _effects.AnyEffect) -> Any:
         """Perform an effect and give its result; with a SummaryTask, CollectJob gives an awaitable of it."""
         match effect:
-            case _effects.Head():
-                return self._head()
             case _effects.Append(bodies=bodies, after=after):
                 return self._append(bodies, after)
             case _effects.Read(start=start, stop=stop, log=log):
@@ -141,8 +139,6 @@ class MemoryRuntime:
                 return None if self.summary_writer is None else self.summary_writer.begin(job)
             case _effects.CollectJob(timeout=timeout):
                 return None if self.summary_writer is None else self.summary_writer.collect(timeout)
-            case _effects.CancelJob():
-                return None if self.summary_writer is None else self.summary_writer.cancel()
             case _effects.Recall(query=query, across=across):
                 if removed := self.state.fold.removed:
                     query = replace(query, exclude=query.exclude | removed)
@@ -151,7 +147,8 @@ class MemoryRuntime:
                 return function(self)
         assert_never(effect)
 
-    def _head(self) -> int:
+    def head(self) -> int:
+        """Count the entries of the run's log; -1 where the log that a branch was forked from got shorter."""
         pieces = self.log.pieces if isinstance(self.log, BranchLog) else ()
         if pieces and pieces[0].log.head() + pieces[0].offset < pieces[0].last:
             return -1  # what this branch goes on from was erased

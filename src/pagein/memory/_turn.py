@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pagein.errors import Conflict, LogError, PageinError
 from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown, Observed
 from pagein.events.steps import Step
-from pagein.memory._effects import Flow, Head, Read
+from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.load import (
     load,
@@ -86,7 +86,7 @@ def refresh(run: RunState) -> Flow[None]:
     """
     folded_head = head = run.fold.head - run.log.unwritten
     with suppress(LogError):  # the operation that needs the store reports it
-        head = yield from Head()
+        head = yield from Call(lambda runtime: runtime.head())
     if head == folded_head:
         return
     entries = None if head < folded_head else (yield from read_new_entries(run))

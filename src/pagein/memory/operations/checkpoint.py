@@ -57,11 +57,7 @@ def checkpoint(run: RunState, name: str, state: Any = None) -> Flow[str]:
 
 
 def resume(run: RunState, name: str | None = None, *, fresh: bool = False) -> Flow[RunStatus]:
-    """Close calls in flight as unknown, and return the status. Raises UnknownCheckpoint.
-
-    With ``fresh`` everything before the checkpoint leaves the view, and its state stands for it; without a name that is
-    the state now.
-    """
+    """See ``AgentMemory.resume``."""
     info, started = yield from prepare_resume(run, name, fresh=fresh)
     return (yield from _current_status(run, info, started))
 

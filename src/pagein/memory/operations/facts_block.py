@@ -17,6 +17,7 @@ from pagein.events.steps import ActionStep, FinalAnswerStep
 from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._state import RunState, ShownFacts
 from pagein.memory.operations.history import read_steps
+from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.facts.fact import Fact
@@ -40,15 +41,17 @@ def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntr
         if blocks is not current.blocks:
             placed = dict(zip(current.blocks, current.entries, strict=True))
             entries = tuple(
-                placed.get(block) or make_entry(
-                    ContextBlock("facts", block.inner), block.position, block.position, view.counter, tier="facts",
-                    why="known, and likely to matter",
-                )
-                for block in blocks
-            )  # fmt: skip
+                placed.get(block) or facts_entry(block.inner, block.position, view.counter) for block in blocks
+            )
             current = ShownFacts(compactions, blocks, entries)
         facts.current = current
     return current.entries
+
+
+def facts_entry(text: str, position: int, counter: TokenCounter) -> ViewEntry:
+    """Return the entry of a block of facts that stands before the steps from a position on."""
+    block, why = ContextBlock("facts", text), "known, and likely to matter"
+    return make_entry(block, position, position, counter, tier="facts", why=why)
 
 
 def ensure_head_block(run: RunState, limit: int) -> Flow[None]:
@@ -72,8 +75,7 @@ def renew_head_block(run: RunState, before: View, after: View) -> Flow[tuple[Fac
     text = yield from _select_head_text(run, after, room - FACTS_FRAME_TOKENS)
     if text is None or (run.fold.shown_facts is not None and text == run.fold.shown_facts.text):
         return ()
-    entry = make_entry(ContextBlock("facts", text), 0, 0, after.counter, tier="facts", why="")
-    return () if text and entry.tokens > room else (FactsShown(text),)
+    return () if text and facts_entry(text, 0, after.counter).tokens > room else (FactsShown(text),)
 
 
 def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None]:

@@ -56,11 +56,7 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
 
 
 def pin(run: RunState, text: str) -> Flow[str]:
-    """Keep the text in every view; return its handle. A text that is pinned already stays as it is, once.
-
-    The handle of a step with an entry of the ledger pins the entry's words: they are confirmed, and never give way.
-    Raises ConfigurationError for an empty text, OverBudget for one with which no view would fit.
-    """
+    """See ``AgentMemory.pin``."""
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
     return (yield from _record_pin(run, _pin_of(run, text)))
@@ -152,10 +148,7 @@ def is_application_pin(run: RunState, handle: str) -> bool:
 
 
 def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
-    """Record the importance of the step that a handle names; "normal" takes a mark away.
-
-    Raises UnknownHandle if the handle names no step, ConfigurationError for another importance.
-    """
+    """See ``AgentMemory.mark``."""
     check_importance(importance)
     position = step_position(run, handle)
     if position is None:

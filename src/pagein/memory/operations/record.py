@@ -22,7 +22,7 @@ from pagein.events.own_steps import is_own_step
 from pagein.events.protocol import has_text_observation, mark_observations
 from pagein.formats import Format, Item
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, Call, Flow, Head
+from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.changed_requests import has_strange_words
@@ -188,7 +188,7 @@ def _fork_for_edit(run: RunState, edit: Edited) -> Flow[tuple[RunState, str]]:
     from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
     from pagein.memory.operations.load import catch_up  # noqa: PLC0415
 
-    head, expected = (yield from Head()), run.fold.head - run.log.unwritten
+    head, expected = (yield from Call(lambda runtime: runtime.head())), run.fold.head - run.log.unwritten
     if head != expected:
         yield from catch_up(run)
         raise Conflict(expected, head)

@@ -23,6 +23,7 @@ from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, RECENT_REQUESTS, FoldedLog, RunState, SummaryState
 from pagein.memory.operations.changed_requests import remember_request
+from pagein.memory.operations.facts_block import facts_entry
 from pagein.memory.operations.filtered_view import filtered_view
 from pagein.memory.operations.history import expand
 from pagein.memory.operations.load import keep_past, load_past
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 MAX_PENDING_TEXTS = 2_048
 """Texts that are not learned from, at most: only a page-in of lines or names needs what is learned."""
-
-FACTS_WHY = "known, and likely to matter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +241,8 @@ class _PastRun:
                 self._missing.append("a block of facts")
                 continue
             shown = [replace(facts[id], disputed_by=disputed_by) for id, disputed_by in block.ids]
-            item, at = ContextBlock("facts", facts_text(shown, is_later=block.is_later)), block.position
-            entries.append(make_entry(item, at, at, self._run.counter, tier="facts", why=FACTS_WHY))
+            text = facts_text(shown, is_later=block.is_later)
+            entries.append(facts_entry(text, block.position, self._run.counter))
         return tuple(entries)
 
     def _find_facts(self, runtime: MemoryRuntime) -> dict[str, Fact]:

@@ -11,7 +11,7 @@ from pagein.context.compaction.base import Plan
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.steps import as_text
-from pagein.memory._effects import BeginJob, CancelJob, CollectJob, Flow
+from pagein.memory._effects import BeginJob, Call, CollectJob, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
@@ -141,7 +141,7 @@ def cancel_summary(run: RunState) -> Flow[None]:
     """Cancel the job at work: its source is erased, or is of another branch."""
     if run.summaries.job is not None:
         run.summaries.job = None
-        yield from CancelJob()
+        yield from Call(lambda runtime: runtime.summary_writer and runtime.summary_writer.cancel())
 
 
 def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:
