@@ -119,9 +119,8 @@ def erase_sessions(
     check_erasable(root)
     erased: dict[str, ErasedParts] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
     runs = [name for name in sizes if not is_reserved(name)]
-    names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
     heads = sizes if unless_changed else {}
-    parts = group_parts(names)
+    parts = group_parts(dict.fromkeys((*root.store.sessions(), *facts.sessions())))
     leaving = (name for run in runs for name in (run, *parts.get(run, ())))
     removals = [Removal(name, reason, trace and name in runs, heads.get(name)) for name in leaving]
     cuts = []
