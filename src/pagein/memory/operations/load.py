@@ -57,8 +57,7 @@ def reload(run: RunState) -> Flow[None]:
 def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[snapshots.RestoredSnapshot | None]:
     """Restore a snapshot; None if it is of another release, counter or log, or damaged."""
     last = yield from Read(snapshot.position - 1, snapshot.position, log)
-    # The digest of its last entry covers all entries before.
-    if snapshot.key != snapshots.snapshot_key(run.counter) or [entry.digest for entry in last] != [snapshot.digest]:
+    if not _matches_log(snapshot, run, last):
         return None
     try:
         value = snapshots.decode_body(snapshot.body)
@@ -71,6 +70,11 @@ def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flo
         return None
     restored.log.last_digest = snapshot.digest
     return restored
+
+
+def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bool:
+    """True if the snapshot is of this counter and this log: the digest of its last entry covers all entries before."""
+    return snapshot.key == snapshots.snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
 
 
 def fold_from_start(run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[FoldedLog]:
