@@ -90,7 +90,7 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _AlignedList:
     """The items of a list, as they were recorded, beside the chain from the place ``first`` on."""
 
     items: Sequence[Item]
@@ -226,7 +226,7 @@ class ListReader:
             )
         return self._all_new(beside.items)
 
-    def _decide_lone(self, beside: _Comparison) -> Outcome:
+    def _decide_lone(self, beside: _AlignedList) -> Outcome:
         """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
         (item,), chain, is_untouched = beside.items, beside.chain, self.run.transcript.is_untouched
         # A result may be that of another call with the same words.
@@ -267,7 +267,7 @@ class ListReader:
             number -= 1
         return Edited(tuple(items), (), number, "whole", False, self.list_hash, fork_at=positions[number])
 
-    def _leave(self, beside: _Comparison) -> NewItems:
+    def _leave(self, beside: _AlignedList) -> NewItems:
         """A list that begins like the run and then says something else."""
         items, listed, recorded = beside.items[beside.at :], beside.marks[beside.at], beside.chain[beside.place]
         if listed[:1] == recorded[:1] or not self.run.transcript.is_untouched:
@@ -276,7 +276,7 @@ class ListReader:
         self.notes.append(f"the list lacks {self.chain.handle(beside.place, len(self.chain))}, which was recorded")
         return self._new(items)
 
-    def _select_behind_gaps(self, beside: _Comparison) -> NewItems | None:
+    def _select_behind_gaps(self, beside: _AlignedList) -> NewItems | None:
         """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
         marks, chain, place = beside.marks, beside.chain, beside.place
         is_restart = beside.at and self.run.transcript.is_untouched
@@ -289,7 +289,7 @@ class ListReader:
         self.notes.append(f"the list lacks some of {self.chain.handle(place, len(chain))}, which was recorded")
         return self._new(rest.new)
 
-    def _rejoin(self, beside: _Comparison, back: Return) -> NewItems:
+    def _rejoin(self, beside: _AlignedList, back: Return) -> NewItems:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
         items, at, place = beside.items, beside.at, beside.place
         unknown, replaced = items[at : back.first], back.chain - place
@@ -303,7 +303,7 @@ class ListReader:
                 self.notes.append(f"the list lacks {handle}, which was recorded")
         return self._new([*(items[index] for index in back.late), *items[back.last :]])
 
-    def _find_relisting(self, beside: _Comparison) -> Flow[Relisting | None]:
+    def _find_relisting(self, beside: _AlignedList) -> Flow[Relisting | None]:
         """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
         items, at, place = beside.items, beside.at, beside.place
         if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
@@ -405,7 +405,7 @@ class ListReader:
             return count, known
         return 0, None
 
-    def _compare(self, items: list[Item], first: int) -> Flow[_Comparison]:
+    def _compare(self, items: list[Item], first: int) -> Flow[_AlignedList]:
         """Compare the items with the chain from a place on, as they were recorded where a client joined, divided or shortened some.
 
         One message alone stays, unless the run is nothing but messages of the user: the user may say the words again.
@@ -419,15 +419,15 @@ class ListReader:
             self.shortened |= recorded.shortened
             listed, marks = recorded.items, recorded.marks
         chain = self.chain.marks(first)
-        return _Comparison(listed, marks, chain, align(marks, chain, self.chain.skippable(first)), first)
+        return _AlignedList(listed, marks, chain, align(marks, chain, self.chain.skippable(first)), first)
 
-    def _note_listed(self, beside: _Comparison) -> None:
+    def _note_listed(self, beside: _AlignedList) -> None:
         """Note which of the steps that were recorded beside the lists this one has."""
         numbers, alignment = self.chain.numbers[beside.first :], beside.alignment
         reached = {numbers[at] for at in self.chain.skippable(beside.first) if at < alignment.reached}
         self.listed = frozenset(reached - {numbers[at] for at in alignment.skipped})
 
-    def _note_nothing_new(self, beside: _Comparison, *, is_end: bool) -> None:
+    def _note_nothing_new(self, beside: _AlignedList, *, is_end: bool) -> None:
         items, place = beside.items, beside.place
         if not is_end:
             rest = self.chain.handle(place, len(self.chain))
@@ -447,7 +447,7 @@ class ListReader:
         is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.rewritten.values())
         return is_known or (branch.parent is not None and is_here)
 
-    def _has_other_beginning(self, beside: _Comparison) -> bool:
+    def _has_other_beginning(self, beside: _AlignedList) -> bool:
         """True for the run's own list whose first messages alone were changed: some clients keep a clock in them."""
         marks, chain = beside.marks, beside.chain
         is_users = (mark != other and mark[:1] == other[:1] == USER_PREFIX for mark, other in zip(marks, chain))  # noqa: B905
@@ -463,7 +463,7 @@ class ListReader:
             return False
         return any(self._is_recorded_anew(place, beside.items[place]) for place in range(count))
 
-    def _has_all_else(self, beside: _Comparison) -> Flow[bool]:
+    def _has_all_else(self, beside: _AlignedList) -> Flow[bool]:
         """True for the run's own list that has some messages and results in other words, its first message among them."""
         rewriting = yield from find_rewriting(beside.items, beside.marks, self.chain, 0)
         return rewriting is not None and rewriting.reached - len(rewriting.items) >= _CERTAIN_ITEMS - 1
@@ -476,7 +476,7 @@ class ListReader:
             return False
         return is_respelled(as_text(known.content), as_text(item.content))
 
-    def _is_certain(self, back: Return, beside: _Comparison) -> bool:
+    def _is_certain(self, back: Return, beside: _AlignedList) -> bool:
         """True if what the list and the end of the chain share is no chance: people and models say the same again."""
         marks, chain = beside.marks, beside.chain
         length = len(chain) - back.chain
@@ -492,7 +492,7 @@ class ListReader:
         return is_certain and (length > 1 or self.habit == "whole" or is_answered)
 
 
-def _has_same_answer(beside: _Comparison) -> bool:
+def _has_same_answer(beside: _AlignedList) -> bool:
     """True where the answer to the first message is that of the run, which has another first message."""
     (asked, *listed), (first, *recorded) = beside.marks[:2], beside.chain[:2]
     is_asked = asked.startswith(USER_PREFIX) and first.startswith(USER_PREFIX)
