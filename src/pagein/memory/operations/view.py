@@ -106,6 +106,10 @@ def check_room(budget: Budget, beside: int) -> None:
         raise OverBudget(1, budget.limit - beside, ())
 
 
+def _has_room(run: RunState, view: View) -> bool:
+    return run.usage.byte_limit is None or has_room(run, view)
+
+
 def add_ledger(run: RunState, view: View, budget: Budget) -> View:
     """The view within its bytes, with the block of what holds and is not shown; nothing is recorded. Raises OverBudget.
 
@@ -113,7 +117,7 @@ def add_ledger(run: RunState, view: View, budget: Budget) -> View:
     bytes without it may fit with it.
     """
     with_block = _show_ledger(run, view)
-    if has_room(run, with_block):
+    if _has_room(run, with_block):
         return with_block
     return _show_ledger(run, hold_to_bytes(run, view, budget))
 
@@ -121,7 +125,7 @@ def add_ledger(run: RunState, view: View, budget: Budget) -> View:
 def _show_ledger(run: RunState, view: View) -> View:
     if not view.has_replaced_entries:
         return view
-    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: has_room(run, with_block))
+    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: _has_room(run, with_block))
 
 
 def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
@@ -145,7 +149,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
             view, facts = narrow  # what was recorded just now stands in the way
     view = add_ledger(run, view, run.usage.budget)
     with_facts = view.with_tail(facts) if facts else view
-    view = with_facts if with_facts.tokens <= view.limit and has_room(run, with_facts) else view
+    view = with_facts if with_facts.tokens <= view.limit and _has_room(run, with_facts) else view
     view = yield from _with_page_ins(run, view, keeps_place=narrow is None)
     run.usage.note_request(view, room, is_narrow=narrow is not None)
     return view
@@ -169,7 +173,7 @@ def _with_page_ins(run: RunState, view: View, *, keeps_place: bool) -> Flow[View
         return view
     occasion, shown = run.page_in.occasion, run.page_in.shown
     with_page_in = yield from add_page_in(run, view)
-    view = with_page_in if has_room(run, with_page_in) else view
+    view = with_page_in if _has_room(run, with_page_in) else view
     run.page_in.in_last_view = run.page_in.shown
     if not keeps_place:
         run.page_in.occasion, run.page_in.shown = occasion, shown
