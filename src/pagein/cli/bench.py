@@ -251,17 +251,18 @@ def savings(
         return 0
     for name, rows in results.items():
         columns = ("calls", "runs", "of recorded", "limit", "without", "with", "saved")
-        table = _output.new_table(f"{Path(name).name}, {policy}", *columns)
-        for row in rows:
-            counts = (row["runs"], row["recorded_runs"])
-            tokens = (row["limit"], row["without"], row["within"])
-            cells = (*map(str, counts), *map(_output.format_count, tokens), f"{row['saved']:.0%}")
-            _output.add_row(table, f"{row['calls']}", *cells)
-        _output.console().print(table)
-        fault_table = _output.new_table("missing in the requests above the limit", "policy", *NeedCounts().rates())
-        for policy_name, rates in faults_by_file[name].items():
-            _output.add_row(fault_table, policy_name, *map(_output.format_share, rates.values()))
-        _output.console().print(fault_table)
+        cells = (
+            (
+                *(str(row[key]) for key in ("calls", "runs", "recorded_runs")),
+                *(_output.format_count(row[key]) for key in ("limit", "without", "within")),
+                f"{row['saved']:.0%}",
+            )
+            for row in rows
+        )
+        _output.print_table(f"{Path(name).name}, {policy}", *columns, rows=cells)
+        missed = ((policy, *map(_output.format_share, of.values())) for policy, of in faults_by_file[name].items())
+        title = "missing in the requests above the limit"
+        _output.print_table(title, "policy", *NeedCounts().rates(), rows=missed)
     return 0
 
 
@@ -440,11 +441,12 @@ def _measure_planted(sessions: int, counter: TokenCounter, options: Mapping[str,
 
 
 def _print_planted(tallies: Mapping[float, PlantedCounts], sessions: int, policy: str) -> None:
-    columns = [f"in {share:.0%}" for share in tallies]
-    table = _output.new_table(f"planted statements, {policy}", "of the characters", *columns)
     shown = list(tallies.values())
-    _output.add_row(table, "survive", *(f"{tally.survivors / max(1, tally.items):.2f}" for tally in shown))
-    _output.add_row(table, "safety rules", *(f"{tally.safety_survivors} of {tally.safety}" for tally in shown))
-    _output.add_row(table, "shown in an old form", *(f"{tally.stale} of {tally.revised}" for tally in shown))
-    _output.console().print(table)
+    rows = (
+        ("survive", *(f"{tally.survivors / max(1, tally.items):.2f}" for tally in shown)),
+        ("safety rules", *(f"{tally.safety_survivors} of {tally.safety}" for tally in shown)),
+        ("shown in an old form", *(f"{tally.stale} of {tally.revised}" for tally in shown)),
+    )
+    columns = (f"in {share:.0%}" for share in tallies)
+    _output.print_table(f"planted statements, {policy}", "of the characters", *columns, rows=rows)
     _output.console().print(f"{sessions:,} sessions, {shown[0].items:,} statements.\n")

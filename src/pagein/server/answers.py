@@ -148,12 +148,9 @@ class MessageReader(AnswerReader):
             self.is_unknown = True
             return
         match delta.get("type"):
-            case "text_delta":
-                block["text"] = block.get("text", "") + str(delta.get("text", ""))
-            case "thinking_delta":
-                block["thinking"] = block.get("thinking", "") + str(delta.get("thinking", ""))
-            case "signature_delta":
-                block["signature"] = block.get("signature", "") + str(delta.get("signature", ""))
+            case "text_delta" | "thinking_delta" | "signature_delta" as kind:
+                key = kind.removesuffix("_delta")
+                block[key] = block.get(key, "") + str(delta.get(key, ""))
             case "input_json_delta":
                 self._inputs.setdefault(index, []).append(str(delta.get("partial_json", "")))
             case "citations_delta":

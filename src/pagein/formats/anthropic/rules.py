@@ -164,17 +164,17 @@ def _system_problems(system: Any) -> Iterator[str]:
             yield from (f"system[{place}]{fault}" for fault in text_problems(block.get("text")))
 
 
-def order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield where the roles do not alternate, or where the first or the last message is not the user's."""
+def order_problems(rows: list[dict[str, Any]], key: str = "messages") -> Iterator[str]:
+    """Yield where the roles do not alternate, or where the first or the last of the request's ``key`` is not the user's."""
     before = ""
-    for index, message in enumerate(messages):
-        if message["role"] == before:
-            yield f"messages[{index}]: two {before} messages in a row"
-        before = message["role"]
-    if messages[0]["role"] != "user":
-        yield "messages[0]: the conversation begins with assistant, not user"
+    for index, row in enumerate(rows):
+        if row["role"] == before:
+            yield f"{key}[{index}]: two {before} {key} in a row"
+        before = row["role"]
+    if rows[0]["role"] != "user":
+        yield f"{key}[0]: the conversation begins with {rows[0]['role']}, not user"
     if before != "user":
-        yield f"messages[{len(messages) - 1}]: the request ends with assistant, not user"
+        yield f"{key}[{len(rows) - 1}]: the request ends with {before}, not user"
 
 
 def _pair_problems(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
+from pagein.formats.anthropic.rules import order_problems
 from pagein.formats.parsing import content_rows, is_utf8, to_plain_json, type_name
 
 ROLES = ("user", "model")
@@ -146,7 +147,7 @@ def problems(request: Any) -> tuple[str, ...]:
         for part, path in instructions
         if not (isinstance(part, dict) and isinstance(part.get("text"), str) and part["text"])
     ]
-    faults += [*_order_problems(rows), *_pair_problems(rows)]
+    faults += [*order_problems(rows, "contents"), *_pair_problems(rows)]
     for index, row in enumerate(rows):
         for place, part in enumerate(row["parts"]):
             faults += (f"contents[{index}].parts[{place}]{fault}" for fault in _part_problems(part, row["role"]))
@@ -170,18 +171,6 @@ def _shape_problems(row: Any) -> Iterator[str]:
     for place, part in enumerate(parts):
         if not isinstance(part, dict):
             yield f".parts[{place}]: expected an object, not {type_name(part)}"
-
-
-def _order_problems(rows: list[Row]) -> Iterator[str]:
-    before = ""
-    for index, row in enumerate(rows):
-        if row["role"] == before:
-            yield f"contents[{index}]: two contents of the {before} in a row"
-        before = row["role"]
-    if rows[0]["role"] != "user":
-        yield "contents[0]: the conversation begins with the model, not the user"
-    if before != "user":
-        yield f"contents[{len(rows) - 1}]: the request ends with the model, not the user"
 
 
 def _pair_problems(rows: list[Row]) -> Iterator[str]:
