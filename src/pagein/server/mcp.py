@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -189,16 +189,13 @@ class _Desk:
     def newest_runs(self) -> list[str]:
         """The names of the runs, those recorded in last first."""
         settings = self._settings
-        store = open_store(settings.store, tenant=settings.tenant)
-        try:
-            ages: list[tuple[float, str]] = []
+        ages: list[tuple[float, str]] = []
+        with closing(open_store(settings.store, tenant=settings.tenant)) as store:
             for name in store.sessions():
                 head = 0 if is_reserved(name) else store.head(name)
                 if head:
                     last = next(iter(store.log(name).read(head - 1, head)), None)
                     ages.append((0.0 if last is None else last.at, name))
-        finally:
-            store.close()
         return [name for _, name in sorted(ages, reverse=True)]
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Literal
@@ -393,19 +393,15 @@ class Runs:
         return lineages
 
     def _stored_lineages(self, tenant: str, name: str) -> Iterable[Lineage]:
-        store = open_store(self._url, tenant=tenant)
-        try:
+        with closing(open_store(self._url, tenant=tenant)) as store:
             for number in range(1, 10_000):
                 session = numbered_session(name, number)
                 if not store.head(session):
                     return
                 with ServerMemory.open(self._url, session=session, tenant=tenant, **self._options) as memory:
                     branches = memory.branches()
-                    current = memory.branch
-                ordered = sorted(branches, key=lambda branch: branch.name == current)
+                ordered = sorted(branches, key=lambda branch: branch.is_current)
                 yield from (Lineage(tenant, session, branch.name) for branch in ordered)
-        finally:
-            store.close()
 
     def _new_lineage(self, request: RunRequest) -> Lineage:
         lineages = self._lineages(request)

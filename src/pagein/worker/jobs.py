@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -155,10 +155,8 @@ class WorkQueue:
         owners = Owners(session, self._user, self._project, None, self.tenant)
         return Facts(store, owners, model=self._model, embedder=self._embedder, clock=self.clock)
 
-    @contextmanager
-    def _open_store(self) -> Iterator[Store]:
-        with closing(open_store(self.url, tenant=self.tenant)) as store:
-            yield store
+    def _open_store(self) -> closing[Store]:
+        return closing(open_store(self.url, tenant=self.tenant))
 
     def _index(self, store: Store) -> SearchIndex:
         return store.search_index(embedder=self._embedder, own_tools=OWN_TOOLS)
