@@ -153,7 +153,7 @@ class ListReader:
         if results := self._new_results():
             return self._new(results, habit=self.run.transcript.habit, is_loose=True)
         self.chain, outcome = Chain(self.run), None
-        systems = ListedSystems.of(self.request, self.run)
+        systems = ListedSystems(self.request, self.run)
         count, known = self._longest_known()
         added: tuple[Item, ...] = ()
         if changed := find_changed_request(self.request, self.run, count):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pagein.events.handles import step_handle
 from pagein.events.protocol import SYSTEM_PREFIX, as_current_prompt, fingerprint
@@ -16,42 +15,33 @@ from pagein.memory._state import RunState
 _EXCERPT_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
 class ListedSystems:
-    """The system prompts of one list beside one run: they stand outside the chain of its other items.
+    """The system prompts of one list beside one run: they stand outside the chain of its other items."""
 
-    ``new`` are those that were not recorded, each with the number of its message, -1 for one beside the messages.
-    ``marks`` counts the fingerprints of all in the list. ``first`` is the number of its first other message, None where
-    there is none.
-    """
-
-    run: RunState
-    new: Sequence[tuple[int, SystemPromptStep]]
-    marks: Counter[bytes]
-    first: int | None
-
-    @classmethod
-    def of(cls, request: RawRequest, run: RunState) -> ListedSystems:
-        """Find the system prompts of a list."""
-        hashes, known = request.hashes(), run.transcript.system_marks
+    def __init__(self, request: RawRequest, run: RunState) -> None:
+        self.run, known = run, run.transcript.system_marks
         beside = [item for item in request.parse_system() if isinstance(item, SystemPromptStep)]
         prompts = [(fingerprint(item), -1) for item in beside]
-        prompt_rows = [at for at, row in enumerate(request.rows) if is_system(row)]
-        for at in prompt_rows:
-            if hashes[at] not in known:
-                known[hashes[at]] = fingerprint(request.parse(at, at + 1)[0])
-            prompts.append((known[hashes[at]], at))
-        marks = Counter(mark for mark, _ in prompts)
-        unknown = marks - Counter(mark for mark in run.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
-        new: list[tuple[int, SystemPromptStep]] = []
+        self.first: int | None = None
+        """The number of the first other message; None where there is none."""
+        for at, (row, row_hash) in enumerate(zip(request.rows, request.hashes(), strict=True)):
+            if is_system(row):
+                if row_hash not in known:
+                    known[row_hash] = fingerprint(request.parse(at, at + 1)[0])
+                prompts.append((known[row_hash], at))
+            elif self.first is None:
+                self.first = at
+        self.marks = Counter(mark for mark, _ in prompts)
+        """The fingerprints of all prompts in the list."""
+        unknown = self.marks - Counter(mark for mark in run.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
+        self.new: list[tuple[int, SystemPromptStep]] = []
+        """Those that were not recorded, each with the number of its message, -1 for one beside the messages."""
         for mark, at in reversed(prompts):  # of equal ones the last are new
             if unknown[mark] > 0:
                 unknown[mark] -= 1
                 step = beside[0] if at < 0 else request.parse(at, at + 1)[0]
                 if isinstance(step, SystemPromptStep):
-                    new.append((at, step))
-        first = next((at for at, row in enumerate(request.rows) if not is_system(row)), None)
-        return cls(run, new[::-1], marks, first)
+                    self.new.insert(0, (at, step))
 
     def merge_into(
         self, new: Sequence[Item], items: Sequence[Item], start: int, *, is_whole: bool

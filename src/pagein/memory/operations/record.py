@@ -129,14 +129,10 @@ def _marks_of(bodies: Sequence[Body], head: int, importance: Importance) -> Iter
 def _is_stored_as_it_is(item: object) -> bool:
     """True for a step of ours or an observation whose content and arguments are of the types that are stored."""
     if isinstance(item, steps.ActionStep):
+        has_plain_words = item.content is None or steps.is_content(item.content)
         results = all(result is None or _is_stored_as_it_is(result) for result in item.observations)
         calls = all(isinstance(call.arguments, str) for call in item.tool_calls)
-        return (
-            type(item) is steps.ActionStep
-            and results
-            and calls
-            and (item.content is None or steps.is_content(item.content))
-        )
+        return type(item) is steps.ActionStep and has_plain_words and results and calls
     if isinstance(item, steps.Observation):
         return steps.is_content(item.content) and item.status in _STATUSES
     if type(item) in _STEPS:
