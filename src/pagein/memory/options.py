@@ -16,7 +16,7 @@ from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import Callback, CallbackRegistry
 from pagein.events.steps import ActionStep, MemoryStep, Usage
-from pagein.facts.owners import is_reserved
+from pagein.facts.owners import check_owner_name, is_reserved
 from pagein.formats import FormatName, format_named
 from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
@@ -138,67 +138,45 @@ def _find_cure(unknown: str) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
 
 
+def _is_roles(roles: Any) -> bool:
+    names = roles or {}
+    is_mapping = isinstance(names, Mapping) and all(isinstance(name, str) and name for name in names)
+    return is_mapping and all(role in ROLES for role in names.values())
+
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+_ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "policy": (lambda policy: isinstance(policy, str) or (callable(policy) and not isinstance(policy, type)), 'is a name, such as "tiers", or a policy, such as Tiers()'),
+    "counter": (lambda counter: counter is None or callable(getattr(counter, "text", None)), "is a token counter"),
+    "page_in": (lambda share: is_number(share) and 0 <= share <= PAGE_IN_MAX_SHARE, f"is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}"),
+    "direct": (lambda direct: isinstance(direct, bool), "is True or False"),
+    "spend": (lambda spend: spend is None or (is_number(spend) and 0 <= spend <= MAX_SPEND_SHARE), f"is a share of the run's tokens from 0 to {MAX_SPEND_SHARE:g}, or None for no limit"),
+    "tool_rules": (lambda rules: isinstance(rules, Tools), "is a pagein.Tools"),
+    "clock": (callable, "gives seconds since the epoch when called"),
+    "checkpoints": (lambda automatic: isinstance(automatic, AutoCheckpoint), "is an AutoCheckpoint"),
+    "resume": (lambda resume: resume in (True, False, "fresh"), 'is True, False or "fresh"'),
+    "telemetry": (lambda mode: mode in get_args(TelemetryMode), f"is {', '.join(get_args(TelemetryMode))}"),
+    "roles": (_is_roles, f"maps your names to {', '.join(ROLES)}"),
+}  # fmt: skip
+"""The values that an option may have, as a test and in words; the classes of others check them."""
+
+
 def check_options(options: Options) -> None:
     """Raise ConfigurationError for an unknown option or a value that is not allowed; load no table of models."""
     for name in options:
         if name not in Options.__annotations__:
             raise ConfigurationError(f"unknown option {name!r}: {_find_cure(name)}")
-    policy, counter = options.get("policy", "ladder"), options.get("counter")
-    if isinstance(policy, str):
+    values = cast("Mapping[str, Any]", options)
+    for name, (is_allowed, words) in _ALLOWED.items():
+        if name in values and not is_allowed(values[name]):
+            raise ConfigurationError(f"{name} {words}, not {values[name]!r}")
+    if isinstance(policy := options.get("policy"), str):
         _policy(policy)
-    elif not callable(policy) or isinstance(policy, type):
-        raise ConfigurationError(f'policy is a name, such as "tiers", or a policy, such as Tiers(), not {policy!r}')
-    if counter is not None and not callable(getattr(counter, "text", None)):
-        raise ConfigurationError(f"counter is a token counter, not {counter!r}")
-    share = options.get("page_in", PAGE_IN_SHARE)
-    if not is_number(share) or not 0 <= share <= PAGE_IN_MAX_SHARE:
-        raise ConfigurationError(f"page_in is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}, not {share!r}")
-    _check_writers(options.get("spend", SPEND_SHARE), options.get("direct", False))
     prices_named(options.get("prices", "default"))
-    if not isinstance(options.get("tool_rules", NO_RULES), Tools):
-        raise ConfigurationError(f"tool_rules is a pagein.Tools, not {options['tool_rules']!r}")
-    if not callable(options.get("clock", time.time)):
-        raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
-    if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
-        raise ConfigurationError(f"checkpoints is an AutoCheckpoint, not {options['checkpoints']!r}")
-    _check_choices(options)
-    _check_owners(options)
     format_named(options.get("format", "openai"))
-    _check_roles(options.get("roles") or {})
-
-
-def _check_choices(options: Options) -> None:
-    if options.get("resume", False) not in (True, False, "fresh"):
-        raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
-    if options.get("telemetry", "off") not in get_args(TelemetryMode):
-        raise ConfigurationError(f"telemetry is {', '.join(get_args(TelemetryMode))}, not {options['telemetry']!r}")
-
-
-def _check_owners(options: Options) -> None:
-    names = {what: options.get(what) for what in ("user", "project", "task")}
-    if any(name is not None for name in names.values()):
-        from pagein.facts.owners import check_owner_name  # noqa: PLC0415 - loads where an owner is named
-
-        for what, name in names.items():
-            check_owner_name(what, name)
-
-
-def _check_writers(spend: object, direct: object) -> None:
-    if not isinstance(direct, bool):
-        raise ConfigurationError(f"direct is True or False, not {direct!r}")
-    if spend is not None and not (is_number(spend) and 0 <= spend <= MAX_SPEND_SHARE):
-        raise ConfigurationError(
-            f"spend is a share of the run's tokens from 0 to {MAX_SPEND_SHARE:g}, or None for no limit, not {spend!r}"
-        )
-
-
-ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-
-
-def _check_roles(roles: object) -> None:
-    is_mapping = isinstance(roles, Mapping) and all(isinstance(name, str) and name for name in roles)
-    if not is_mapping or not all(role in ROLES for role in cast("Mapping[str, str]", roles).values()):
-        raise ConfigurationError(f"roles maps your names to {', '.join(ROLES)}, not {roles!r}")
+    for owner in ("user", "project", "task"):
+        check_owner_name(owner, values.get(owner))
 
 
 _STORE = ("session", "tenant", "readonly", "timeout", "synchronous")
