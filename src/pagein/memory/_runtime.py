@@ -24,6 +24,7 @@ from pagein.errors import (
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.protocol import TextObservations, check_observations
 from pagein.events.steps import MemoryStep, Step, SummaryStep
+from pagein.facts.owners import is_reserved
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
 from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles, split_request
@@ -39,15 +40,7 @@ from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.history import find_lost_entry
 from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.load import catch_up
-from pagein.memory.options import (
-    Options,
-    build_state,
-    check_session,
-    model_name,
-    policy_name,
-    resolve_embedder,
-    with_embedder,
-)
+from pagein.memory.options import Options, build_state, model_name, policy_name, resolve_embedder, with_embedder
 from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.memory.run_requests import RunRequests
 from pagein.memory.search_runtime import SearchRuntime
@@ -363,7 +356,8 @@ class MemoryRuntime:
 def open_run(store: LogStore, options: Options, session: str, branch: str | None) -> OpenedRun:
     """Open a run in a store, on a branch. Raises ConfigurationError, UnknownBranch, BudgetError, LogError."""
     state, model = build_state(options)  # a bad option leaves no file behind
-    check_session(session)
+    if is_reserved(session):
+        raise ConfigurationError(f"the session {session!r} is a log of facts or branches; give the run another name")
     branches = Branches(store.log(session))
     try:
         branches.select(branch)

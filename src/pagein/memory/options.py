@@ -16,7 +16,7 @@ from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import Callback, CallbackRegistry
 from pagein.events.steps import ActionStep, MemoryStep, Usage
-from pagein.facts.owners import check_owner_name, is_reserved
+from pagein.facts.owners import check_owner_name
 from pagein.formats import FormatName, format_named
 from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
@@ -107,13 +107,6 @@ class RecallFilters(TypedDict, total=False):
     until: float | None
     role: Role | tuple[Role, ...] | None
     across: bool
-
-
-def check_session(session: str) -> str:
-    """The session's name, unchanged. Raises ConfigurationError for one that is a log of facts or branches."""
-    if is_reserved(session):
-        raise ConfigurationError(f"the session {session!r} is a log of facts or branches; give the run another name")
-    return session
 
 
 def check_usage(usage: Any) -> Usage:
