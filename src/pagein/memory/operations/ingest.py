@@ -139,7 +139,7 @@ class ListReader:
 
     # The table of decisions
 
-    def decide(self, *, may_relist: bool = True) -> Flow[Outcome]:
+    def decide(self, *, may_relist: bool) -> Flow[Outcome]:
         """Decide what of the list is new: by the lists and requests known in this process, else by content.
 
         With ``may_relist`` False the list takes nothing back. Raises FormatError for a whole history that shares nothing
