@@ -3,6 +3,8 @@
 import copy
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -87,3 +89,37 @@ def _use_copy(memory):
             unrefused += 1
     memory.close()  # what there is to close is the parent's
     return unrefused
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("is_closed", [True, False], ids=["the parent closes", "another program closes"])
+def test_what_a_child_records_outlives_the_child_whoever_closes_the_file(tmp_path, is_closed):
+    path = tmp_path / "run.db"
+    memory = AgentMemory.open(path, session="parent")
+    memory.record(TaskStep("Of the parent."))
+    memory.recall("parent")
+    has_recorded, goes_on = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = AgentMemory.open(path, session="child")
+        own.record(TaskStep("one"))
+        os.write(has_recorded[1], b"x")
+        os.read(goes_on[0], 1)
+        own.record(TaskStep("two"))
+        os._exit(0)  # as a kill does it: nothing is closed
+    os.read(has_recorded[0], 1)
+    if is_closed:
+        memory.close()
+    else:
+        subprocess.run([sys.executable, "-m", "pagein", "log", str(path), "--session", "child"], check=True)
+    os.write(goes_on[1], b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    if not is_closed:
+        memory.record(TaskStep("And on."))
+        memory.close()
+    with AgentMemory.open(path, session="child") as again:
+        assert [step.content for step in again.steps] == ["one", "two"]
+        assert again.verify().ok
+    with AgentMemory.open(path, session="parent") as parent:
+        assert len(parent.steps) == (1 if is_closed else 2)

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
@@ -74,6 +76,7 @@ class SharedDatabase:
         self._database: sqlite3.Connection | None = open_database(
             path, timeout=timeout, synchronous=synchronous, readonly=readonly
         )
+        _opened.add(self)
 
     @property
     def is_open(self) -> bool:
@@ -115,6 +118,39 @@ class SharedDatabase:
             finally:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
+
+
+# A fork. SQLite counts in the memory of a process which locks it has on a file, and a child has a copy of the count without the
+# locks: what it opens there is taken for locked, and whoever closes the file elsewhere deletes the WAL into which it writes. So a
+# child begins with all of its parent's connections closed, and no thread may be in the middle of using one when it is made.
+
+_opened = weakref.WeakSet[SharedDatabase]()
+_forking: list[SharedDatabase] = []
+
+FORK_WAIT_SECONDS = 1.0
+"""Seconds that a fork waits, at most, for a thread that uses a connection: the child then has it as it is."""
+
+
+def _before_fork() -> None:
+    _forking[:] = [each for each in list(_opened) if each._lock.acquire(timeout=FORK_WAIT_SECONDS)]  # noqa: SLF001
+
+
+def _after_fork(*, in_child: bool) -> None:
+    for each in _forking:
+        database = each._database  # noqa: SLF001
+        if in_child and database is not None and not database.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                database.close()
+        each._lock.release()  # noqa: SLF001
+    _forking.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=functools.partial(_after_fork, in_child=False),
+        after_in_child=functools.partial(_after_fork, in_child=True),
+    )
 
 
 class FileMark:
