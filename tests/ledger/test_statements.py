@@ -609,3 +609,40 @@ def test_dictated_text_gives_its_clauses():
     ]
     condition = "you should transfer the caller to a human agent if and only if the request is not one of those that you can handle with your tools"
     assert condition in [statement.text for statement in find_statements(condition, "user")]
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "The hostel has these house rules:",
+        "My colleague's AGENTS.md says:",
+        "Their policy is:",
+        "What do you think of our landlord's rules?",
+        "My old company had these conventions:",
+        "The job ad lists:",
+        "Her instructions were:",
+    ],
+)
+def test_rules_of_somebody_else_bind_nobody_here(lead):
+    rules = "- Never leave luggage in the hall.\n- Always bring a towel."
+    assert find_statements(f"{lead}\n{rules}", "user") == ()
+    (own,) = find_statements(f"{lead}\n{rules}\n\nNever book more than two nights.", "user")
+    assert own.text == "Never book more than two nights."
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Our conventions:",
+        "My rules for you:",
+        "The project's guidelines are below, obey them:",
+        "Our client's rules, which you must follow:",
+        "My doctor's rules:",
+        "Use my style guide:",
+        "Security policy for this repo:",
+    ],
+)
+def test_rules_that_the_agent_is_to_follow_hold_whoever_wrote_them(lead):
+    rules = "- Never leave luggage in the hall.\n- Always bring a towel."
+    found = [item.text for item in find_statements(f"{lead}\n{rules}", "user")]
+    assert [text.rpartition(": ")[2] for text in found[-2:]] == [line[2:] for line in rules.splitlines()]

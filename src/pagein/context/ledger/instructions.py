@@ -13,6 +13,9 @@ LEAD_MAX_CHARS = 120
 HEADING_MAX_CHARS = 60
 """Characters of a heading that governs the lists under it."""
 
+LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?")
+"""The mark of an item of a list."""
+
 _HEADER = re.compile(r"\s*---[ \t]*\n(?P<keys>(?:(?!---)[^\n]*\n){1,40}?)---[ \t]*(?:\n|$)")
 """The header of a Markdown file."""
 
@@ -39,6 +42,45 @@ _TITLE = re.compile(
     re.IGNORECASE,
 )
 """A first line that says that instructions follow."""
+
+_RULES = rf"(?:{_KINDS[3:-1]}|rules?|polic(?:y|ies)|conditions?|terms|requirements?|regulations?|style guide|list|(?:AGENTS|CLAUDE|CONTRIBUTING|README)\.md)"
+_OF_OTHERS = re.compile(
+    rf"\b(?P<owner>(?:[\w-]+ ){{0,4}}[\w-]+)['\u2019]s (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b(?P<his>his|her|their) (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b{_RULES} (?:of|at) (?P<place>(?:[\w-]+ ){{0,4}}[\w-]+)"
+    rf"|\b(?P<past>{_RULES} (?:were|was))\b"
+    rf"|^\W*(?P<subject>(?!there\b|here\b|this\b|these\b|I\b|we\b|you\b|it\b)(?:[\w'\u2019-]+ ){{1,5}}?)(?:(?:lists?|states?|requires?|insists?|demands?|warns?)$|(?:has|have|had|lists?|states?|wants?|requires?|insists?|demands?|goes|go|gave|left|sent)\b.*\b(?:{_RULES}|following|this|these)\b)",
+    re.IGNORECASE,
+)
+"""A line that presents rules, and says whose they are."""
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_OWN_OWNER = re.compile(
+    r"(?!.*\b(?:other|old|previous|former|last|ex|another|next)\b).*\b(?:(?:my|our) (?:[\w-]+ )*?(?:doctor|dietician|physio\w*|therapist|boss|manager|lead|client|customer|lawyer|accountant|legal|compliance|security)"
+    r"|(?:my|our|this|the|project|here|of) ?(?:[\w-]+ )*?(?:project|repo(?:sitory)?|team|codebase|company|firm|apps?|service|shop|office|department|house|family|kitchen|business|studio|lab|agency|product|site|brand|chat|conversation|game|story))\s*$",
+    re.IGNORECASE,
+)
+"""An owner whose rules bind the speaker, and so the agent."""
+_TO_AGENT = re.compile(
+    r"\b(?:you|your|follow(?:s|ed)?(?! this rule)|obey|respect|stick|adhere|appl(?:y|ies)|use|keep to|observe|binding|please|by them)\b(?<!the following)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"\W*(?:what|which|is|are|do|does|did|how|why|should|can|could|would|compare|summari[sz]e|explain|translate|review|check)\b",
+    re.IGNORECASE,
+)
+
+
+def is_of_others(lead: str) -> bool:
+    """True for words that present rules of somebody else, which bind nobody here, unless they tell the agent to follow them.
+
+    >>> is_of_others("The hostel has these house rules"), is_of_others("Our team's rules"), is_of_others("Her rules, follow them")
+    (True, False, False)
+    """
+    lead = _SENTENCE_END.split(lead)[-1].strip()
+    whose = _OF_OTHERS.search(lead) if len(lead) <= LEAD_MAX_CHARS else None
+    if whose is None or (_TO_AGENT.search(lead) and not _ASKS.match(lead)):
+        return False
+    owner = whose["owner"] or whose["place"] or whose["subject"] or ""
+    return not _OWN_OWNER.match(owner)
+
 
 _PERSONA = re.compile(
     r"\s*(?:#[^\n]*\n\s*)?(?:you(?:'re| are) (?:an?|the|now|my)\b|(?:I want you to )?act as\b|your (?:role|job|mission) is\b)",
@@ -95,7 +137,32 @@ def parts_of(text: str) -> Iterator[TextPart]:
     if header is not None and _is_instruction_header(header["keys"]):
         yield TextPart(text[header.end() :], "instructions")
     elif text.strip():
-        yield TextPart(text, "instructions" if _TITLE.match(text) else "persona" if _PERSONA.match(text) else "talk")
+        yield TextPart(text, "instructions" if _is_titled(text) else "persona" if _PERSONA.match(text) else "talk")
+
+
+def without_rules_of_others(text: str) -> str:
+    """Return a text without the lines that present rules of somebody else, and what these present: a list, or all that follows."""
+    lines, own, is_theirs = text.split("\n"), list[str](), False
+    for number, line in enumerate(lines):
+        is_theirs = is_theirs and (not line.strip() or bool(LIST_MARK.match(line)))
+        if is_theirs:
+            continue
+        lead, mark, rest = line.partition(":" if ":" in line else "?")
+        if not mark or (mark == "?" and rest.strip()) or not is_of_others(lead):
+            own.append(line)
+            continue
+        below = next(filter(str.strip, lines[number + 1 : number + 3]), "")
+        if not rest.strip() and mark == ":" and not LIST_MARK.match(below):
+            break
+        is_theirs = not rest.strip()
+        if mark == "?" and not LIST_MARK.match(below):
+            own.append(line)
+    return "\n".join(own)
+
+
+def _is_titled(text: str) -> bool:
+    title = _TITLE.match(text)
+    return title is not None and not is_of_others(title[0].strip(" \n:#"))
 
 
 def without_header(text: str) -> str:

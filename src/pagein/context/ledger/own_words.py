@@ -14,11 +14,13 @@ from itertools import chain, pairwise
 from pagein.context.ledger.dictated import clauses_of
 from pagein.context.ledger.instructions import (
     LEAD_MAX_CHARS,
+    LIST_MARK,
     Leads,
     TextPart,
     governing_title,
     parts_of,
     without_header,
+    without_rules_of_others,
 )
 
 END_MAX_CHARS = 20_000
@@ -132,7 +134,7 @@ _INTRODUCED = re.compile(
     r"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:answer|reply to|respond to)\b[^\n:.!?]{0,30}\b(?:e-?mail|mail|letter|message|review|comment|ticket|post|tweet)\b[^\n:.!?]{0,30}[.!:](?=\s*$|\s*\n)"
     r"|(?:^|\n)[ \t]*(?:text|source|tweet|review|comment|article|passage|post|paragraph|sentence|clipboard|error|warning|input)[:：]"
     rf"|\b(?:here(?:'s|\u2019s| is| are| comes)|this is|below is|see|following is|attached is|pasting|i(?:'m| am) pasting|i(?:'ll| will) paste|"
-    rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
+    rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use(?! (?:my|our)\b)|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
     rf" (?:[\w'-]+ |(?:of|from|by) (?:[\w'-]+ ){{1,3}}?)?(?:says?|said|reads(?= )|read(?=:)|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
@@ -225,7 +227,6 @@ _SOURCE_TITLE = re.compile(
     re.IGNORECASE,
 )
 """A heading over somebody else's text, or over examples."""
-_LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?")
 _OPENER = re.compile(r"^\s*[\"\u201c\u00ab\u201e\u300c]")
 _QUOTES = (
     re.compile(r'"[^"\n]{1,2000}"'),
@@ -314,7 +315,7 @@ def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSen
         if title := _TITLE.match(line):
             leads = Leads(title[1])
             continue
-        bare = _LIST_MARK.sub("", line)
+        bare = LIST_MARK.sub("", line)
         is_item = bare != line
         above = leads.enter(line, bare)
         if _OPENER.match(bare) and not any(quote.match(bare.strip()) for quote in _QUOTES):
@@ -325,7 +326,7 @@ def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSen
             if _ASKS_WHETHER.match(follows):
                 continue
             lead = f"{above}: " if above else ""
-            if follows or not (leads.is_opened and _LIST_MARK.match(below)):  # its items say it
+            if follows or not (leads.is_opened and LIST_MARK.match(below)):  # its items say it
                 masked = f"{lead}{_mask_quotes(sentence)}"
                 yield OwnSentence(f"{lead}{sentence}", masked, heading if is_item else before, lead, is_standing)
             before = sentence
@@ -340,14 +341,17 @@ def clip_middle(text: str) -> str:
     return f"{text[:END_MAX_CHARS]}\n\n{text[-END_MAX_CHARS:]}"
 
 
-def strip_foreign_text(text: str) -> str:
+def strip_foreign_text(text: str, *, is_talk: bool = True) -> str:
     r"""Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
+
+    In talk, rules of somebody else go, too; in a text for an agent "The parser has these rules:" presents its own.
 
     >>> strip_foreign_text("Use tabs.\n> Never use tabs.\n\nHere is the mail:\nNever pay by card.")
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _QUOTED_LINES.sub("", _OWN_TAG.sub("", text))
+    text = without_rules_of_others(text) if is_talk else text
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
     for pasted in (_FORWARDED, _CHAT, _STAMPED, _TRANSCRIPT, _DIALOGUE, _PAGE_MARK):
         if (start := pasted.search(text)) is not None:
@@ -386,7 +390,7 @@ def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
     Where the text is written for an agent, what a line presents ends with its section, and the sections in that.
     """
     if part.kind != "instructions":
-        own = strip_foreign_text(part.text)
+        own = strip_foreign_text(part.text, is_talk=part.kind == "talk")
         yield "", _ends_of(own) if part.kind == "talk" and len(own) > LONG_TEXT_CHARS else own
         return
     plain = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", part.text.replace("\r\n", "\n")))
@@ -397,7 +401,7 @@ def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
             continue  # a section of the text that was presented
         text = section[title.end() :] if title else section
         is_source = title is not None and _SOURCE_TITLE.fullmatch(title[1].strip(" :*"))
-        own = "" if is_source else strip_foreign_text(text)
+        own = "" if is_source else strip_foreign_text(text, is_talk=False)
         last = own.rpartition("\n")[2]
         is_open = last.endswith((":", "\uff1a")) and not text.partition(last)[2].lstrip().startswith("\x01")
         presents = is_source or is_open or _INTRODUCED.search(text)
@@ -412,7 +416,7 @@ def _before_texts(paragraphs: list[str]) -> Iterator[str]:
         follows = "".join(paragraphs[number + 1 : number + 2])
         for at, line in enumerate(lines):
             rest = "\n".join(lines[at + 1 :]) or follows
-            is_lead = line.rstrip().endswith((":", "：")) and not _LIST_MARK.match(rest) and not _OWN_LEAD.search(line)
+            is_lead = line.rstrip().endswith((":", "：")) and not LIST_MARK.match(rest) and not _OWN_LEAD.search(line)
             is_lead = is_lead and not (_LABEL.fullmatch(line) and not _PRESENTING.search(line))
             is_question = at == len(lines) - 1 and _ASKED_OF_TEXT.search(line)
             if (is_lead or is_question) and rest and not rest.startswith("\x01") and len(line) <= LEAD_MAX_CHARS:
@@ -493,7 +497,7 @@ def _strip_lines(paragraph: str) -> str:
     lines = [
         line
         for line in lines
-        if not line.lstrip().startswith(">") and (not line.startswith(("    ", "\t")) or _LIST_MARK.match(line))
+        if not line.lstrip().startswith(">") and (not line.startswith(("    ", "\t")) or LIST_MARK.match(line))
     ]
     if not lines:
         return ""
