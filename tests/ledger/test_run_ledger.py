@@ -9,9 +9,9 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.context.ledger import run_ledger
-from pagein.context.ledger.items import TEXT_MAX_CHARS
+from pagein.context.ledger.items import SURE_LIKELIHOOD, TEXT_MAX_CHARS
 from pagein.context.ledger.run_ledger import MAX_LIKELY, RunLedger
-from pagein.context.ledger.selection import SURE_LIKELIHOOD, render
+from pagein.context.ledger.selection import render
 from pagein.context.ledger.shortening import shorten, tighten
 
 
@@ -634,3 +634,47 @@ def test_what_a_file_says_or_is_called_is_no_rule_of_the_user(form):
         memory.record_messages([{"role": "user", "content": parts}])
         assert [entry.text for entry in memory.ledger()] == ["Never deploy on Fridays."]
         assert "client" in str(memory.expand("s0"))
+
+
+def group_chat(*messages):
+    """Nine messages of three people, then these."""
+    small_talk = ("Did you see the match?", "I slept badly.", "Look at that dog!")
+    return [f"{name}: {said}" for said in small_talk for name in ("Ana", "Bo Li", "Dr. Cruz")] + list(messages)
+
+
+def test_a_label_before_each_message_is_its_speaker_and_no_setting():
+    ledger = fold(*group_chat("Ana: Hello!", "Bo Li: Taxi.", "Dr. Cruz: Let's go."))
+    assert [line for line in show(ledger) if "Hello" in line or "Taxi" in line or "go" in line] == []
+
+
+def test_of_several_speakers_what_surely_binds_stands_without_the_label():
+    ledger = fold(*group_chat("Bo Li: Never deploy on Fridays.", "Ana: The deadline is 4 May."))
+    assert show(ledger)[-2:] == ["s10 Never deploy on Fridays.", "s11 The deadline is 4 May."]
+
+
+def test_a_list_of_settings_is_no_chat_of_several():
+    settings = (
+        "Budget: 300 EUR",
+        "Deadline: 4 May",
+        "Seat: aisle",
+        "Hotel: Astoria",
+        "Budget: 400 EUR",
+        "Seat: window",
+    )
+    assert any("400 EUR" in line for line in show(fold(*settings)))
+
+
+def test_names_of_speakers_are_no_part_of_a_state_which_goes_on_the_same_way():
+    ledger = fold(*group_chat())
+    state = json.dumps(ledger.to_state()["speakers"])
+    twin = RunLedger.from_state(json.loads(json.dumps(ledger.to_state())))
+    assert "Ana" not in state
+    for one in (ledger, twin, ledger.copy()):
+        one.learn(20, "Ana: Hello!", "user")
+        assert not any("Hello" in line for line in show(one))
+
+
+def test_a_guess_that_was_replaced_still_comes_back_as_it_was_said():
+    ledger = fold("It's gonna be ok.", "It's not gonna be ok.")
+    assert [item.statement.text for item in ledger.superseded.values()] == ["It's gonna be ok."]
+    assert ledger.superseded_texts() == {}

@@ -407,3 +407,52 @@ def test_a_call_that_is_in_view_is_not_said_to_be_out_of_view():
             page_ins.add(page_in_text(view))
             assert not in_view & set(page_in_text(view).splitlines())
         assert any(page_ins)
+
+
+DAY = 86_400
+MONDAY = 1_683_504_000
+"""1 May 2023 was a Monday, and so is this: 8 May, 0:00 UTC."""
+
+
+def chat(budget, turns=60, question="", asked=MONDAY + 60 * DAY, more=""):
+    """A chat of an exchange a day, the first on 8 May; the request that asks the question."""
+    now = [float(MONDAY)]
+    with AgentMemory.open(":memory:", budget=budget, clock=lambda: now[0]) as memory:
+        for number in range(turns):
+            now[0] = MONDAY + number * DAY + 3_600
+            for role, verb in (("user", "had"), ("assistant", "saw")):
+                text = f"We {verb} dish{number} with herb{number} and sauce{number}, and guest{number} came too{more}"
+                memory.record_messages([{"role": role, "content": text}], whole=False)
+            memory.to_messages()
+        now[0] = asked
+        memory.record_messages([{"role": "user", "content": question}], whole=False)
+        return memory.to_messages(), memory.report()
+
+
+def test_turns_that_come_back_stand_under_their_day_which_is_said_once():
+    request, _ = chat(1_200, question="Which guest had dish7 with herb7?")
+    (block,) = (row["content"] for row in request if '<memory kind="recalled"' in row["content"])
+    assert "\n2023-05-15\n[s14] user: We had dish7 with" in block
+    assert block.count("2023-05-15") == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What happened on May 15?", MONDAY + 60 * DAY),
+        ("What did we talk about on 2023-05-15?", MONDAY + 60 * DAY),
+        ("Was haben wir am 15. Mai besprochen?", MONDAY + 60 * DAY),
+        ("我们5月15号聊了什么？", MONDAY + 60 * DAY),
+        ("What happened 20 days ago?", MONDAY + 27 * DAY + 7_200),
+    ],
+)
+def test_a_question_about_a_day_brings_what_was_said_on_it(question, asked):
+    request, _ = chat(1_200, (asked - MONDAY) // DAY, question, asked)
+    assert any("dish7 " in row["content"] for row in request)
+
+
+def test_talk_of_which_nothing_is_in_view_is_talk_still():
+    long = ", and it was a fine day" * 12
+    request, report = chat(500, question="Which guest had dish7 with herb7?", more=long)
+    assert "whole" not in report.by_tier()
+    assert any("user: We had dish7 " in row["content"] for row in request)

@@ -101,8 +101,8 @@ QUERY_TEXT_MAX_CHARS, QUERY_MAX_NAMES = 600, 24
 BLOCK_LINE_MIN_CHARS = 8
 """Characters of the longest line in a block of search results, at least."""
 
-FRAME_TOKENS = 48
-"""Tokens of a page-in's frame and heading."""
+FRAME_TOKENS, DAY_TOKENS = 48, 8
+"""Tokens of a page-in's frame and heading, and of a day before its turns."""
 
 _NAME_SEPARATORS = re.compile(r"[/:-]+")
 """Separators within a name, treated like a dot."""
@@ -176,10 +176,11 @@ def _first_unique(names: Iterable[str], limit: int) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class SourcedBlock:
-    """A block of a page-in: its text, and where it is from."""
+    """A block of a page-in: its text, where it is from, and the day of a turn."""
 
     text: str
     source: BlockSource
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +308,24 @@ def _ends_of(text: str, max_chars: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:
     return text if len(text) <= max_chars else f"{text[: max_chars // 2]}\n{text[-max_chars // 2 :]}"
 
 
-def turn_block(handle: str, speaker: str, at: float, text: str) -> str:
-    """The block of a turn out of view: handle, speaker and date, then the text."""
-    date = datetime.fromtimestamp(at, UTC).strftime(", %Y-%m-%d") if at > 0 else ""
-    return f"[{handle}] {speaker}{date}:\n{quote_lines(text)}"
+def turn_block(handle: str, speaker: str, text: str) -> str:
+    """The block of a turn out of view: handle, speaker and text."""
+    return f"[{handle}] {speaker}: {quote_lines(text)}"
+
+
+def day_of(at: float) -> str:
+    """The day of a turn, "" where no clock was."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d") if at > 0 else ""
+
+
+def under_days(blocks: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the blocks of turns in order, each day once, before its first turn: short turns cost half of what a date in each would."""
+    last = ""
+    for day, block in blocks:
+        if day not in ("", last):
+            yield day
+            last = day
+        yield block
 
 
 class _RatedTurn(NamedTuple):
@@ -318,9 +333,8 @@ class _RatedTurn(NamedTuple):
 
     worth: float
     position: int
-    text: str
     tokens: int
-    source: BlockSource
+    block: SourcedBlock
 
 
 def choose_turns(
@@ -345,15 +359,19 @@ def choose_turns(
         text = snippet(whole, matcher, limit, counter)[0] if counter.text(whole) > limit else whole
         if not text:
             continue  # one long line, of which no piece fits
-        block = turn_block(hit.handle, hit.role, hit.at, text)
+        block = turn_block(hit.handle, hit.role, text)
         cost = counter.text(block) + 1
-        source = source_of_hit(hit, block, whole, kind="turn")
-        turns[hit.handle] = _RatedTurn(worth(hit.score, cost, TURN_DENSITY_EXPONENT), hit.position, block, cost, source)
-    chosen = []
+        source = source_of_hit(hit, text, whole, kind="turn")
+        rated = SourcedBlock(block, source, day_of(hit.at))
+        turns[hit.handle] = _RatedTurn(worth(hit.score, cost, TURN_DENSITY_EXPONENT), hit.position, cost, rated)
+    chosen: list[SourcedBlock] = []
+    days = {""}
     for turn in sorted(turns.values(), reverse=True, key=lambda turn: turn[:3]):
-        if turn.tokens <= tokens:
-            chosen.append(SourcedBlock(turn.text, turn.source))
-            tokens -= turn.tokens
+        cost = turn.tokens + (0 if turn.block.day in days else DAY_TOKENS)
+        if cost <= tokens:
+            chosen.append(turn.block)
+            days.add(turn.block.day)
+            tokens -= cost
     return tuple(chosen)
 
 
@@ -401,7 +419,7 @@ def _render(
     view: View, turns: Sequence[SourcedBlock], names: Sequence[str], blocks: Sequence[SourcedBlock]
 ) -> ViewEntry:
     in_order = sorted(turns, key=lambda turn: turn.source.position)
-    texts = [HEAD, *(turn.text for turn in in_order)]
+    texts = [HEAD, *under_days((turn.day, turn.text) for turn in in_order)]
     texts += [NAMED + " ".join(names)] if names else []
     texts += (block.text for block in blocks)
     item = ContextBlock("recalled", "\n".join(texts))
@@ -417,17 +435,16 @@ def _snippet_blocks(
     from pagein.search.snippets import pack  # noqa: PLC0415 - loads where something left
 
     return [
-        SourcedBlock(text, source_of_hit(snippet.hit, text))
+        SourcedBlock(text, source_of_hit(snippet.hit, unquote_lines(text.partition("\n")[2])))
         for snippet in pack(hits, tokens, view.counter, query)
         if (text := _snippet_block(snippet, view.head, visible_lines))
     ]
 
 
-def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockKind = "search") -> BlockSource:
+def source_of_hit(hit: Hit, shown: str, text: str | None = None, *, kind: BlockKind = "search") -> BlockSource:
     """The source of a block that shows lines of a hit; ``text`` is the whole text, where those are shown."""
     handle = parse_handle(hit.handle)
     part = WHOLE_PART if handle is None or handle.observation is None else handle.observation
-    shown = unquote_lines(block.partition("\n")[2])
     if text is not None:
         lines = number_lines(text, [text] if shown == text else shown.split("\n"))
         return BlockSource(kind, hit.position, part, lines)

@@ -21,7 +21,10 @@ def is_speech(entry: ViewEntry) -> bool:
 
 
 def speech_share(view: View) -> float:
-    """Return the share of speech in the tokens of the steps in view, without the newest user message."""
+    """Return the share of speech in the tokens of the steps in view, without the newest user message.
+
+    Where nothing else is in view, the newest steps left it, too: only speech does.
+    """
     newest = newest_user_position(view)
     spoken = total = 0
     for entry in view.run:
@@ -29,7 +32,7 @@ def speech_share(view: View) -> float:
             continue
         total += entry.tokens
         spoken += entry.tokens if is_speech(entry) else 0
-    return spoken / total if total else 0.0
+    return spoken / total if total else float(view.has_replaced_entries)
 
 
 def is_talk(view: View) -> bool:

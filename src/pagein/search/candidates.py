@@ -50,6 +50,9 @@ def find_candidates(
     query_words, hidden = query_terms(query.text, ranking.QUERY_TERMS), excluded | asking
     matches = ranking.match_terms(reader, query_words, scope, counts)
     ids = _select_ids(matches, query.limit, scope, hidden)
+    times = date_windows(query.text, query.now)
+    days = _find_days(reader, times, scope)
+    ids.update(*(newest for newest, _ in days.values()))
     if vector_scores is not None:
         ids.update(vector_scores.nearest(VECTOR_CANDIDATES))
     ids -= hidden
@@ -57,12 +60,38 @@ def find_candidates(
     similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
     word_scores, sizes, questions = _word_scores(reader, rows, matches, query_words, asking)
     _raise_answers(similarities, questions)
+    for window, (_, worth) in days.items():
+        for row in rows.values():
+            word_scores[row.id] += worth * any(map(window.contains, _times_of(row)))
     candidates = [
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
         for row in rows.values()
     ]
-    times = date_windows(query.text, query.now)
     return SearchCandidates(tuple(ranking.fuse(candidates, times)), rows, query_words)
+
+
+def _find_days(
+    reader: IndexReader, windows: Sequence[DateWindow], scope: Scope
+) -> dict[DateWindow, tuple[range, float]]:
+    """The newest passages that were recorded within each date of the query, and what a date is worth as a term that they have.
+
+    "What did we talk about on 3 May?" has no word that they have. A date that most of them are within says nothing.
+    """
+    if not windows:
+        return {}
+    keys = [indexed.key for indexed in reader.sessions()] if scope.sessions is None else scope.sessions
+    passages, _ = reader.totals(scope)
+    days = {}
+    for window in windows:
+        found = [range(first, last + 1) for first, last in reader.ranges_between(keys, window.first, window.last)]
+        if found:
+            newest = max(found, key=lambda ids: ids.stop)[-ranking.MAX_SCORED :]
+            days[window] = newest, ranking.rarity(passages, min(passages, sum(map(len, found))))
+    return days
+
+
+def _times_of(row: PassageRow) -> tuple[float, ...]:
+    return (row.at,) if row.mentioned_at is None else (row.at, row.mentioned_at)
 
 
 def _raise_answers(similarities: dict[int, float], questions: set[int]) -> None:
@@ -169,10 +198,11 @@ def _explain(
     times: Sequence[DateWindow],
 ) -> str:
     words = ", ".join(dict.fromkeys(surfaces[term] for term in surfaces if term in terms))
-    parts = [f"words: {words}" if words else "words around it"] if candidate.scores["words"] > 0 else []
+    is_dated = candidate.scores["time"] > 1
+    about = [f"words: {words}"] if words else [] if is_dated else ["words around it"]
+    parts = about if candidate.scores["words"] > 0 else []
     if candidate.scores.get("meaning", 0.0) > 0:
         parts.append(f"meaning {candidate.scores['meaning']:.2f}")
-    if candidate.scores["time"] > 1:
-        times_of_row = (row.at,) if row.mentioned_at is None else (row.at, row.mentioned_at)
-        parts.append(next(window.phrase for window in times if any(map(window.contains, times_of_row))))
+    if is_dated:
+        parts.append(next(window.phrase for window in times if any(map(window.contains, _times_of(row)))))
     return "; ".join(parts)

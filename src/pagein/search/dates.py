@@ -19,6 +19,13 @@ _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)} | {
     name[:3]: number for number, name in enumerate(_MONTHS, 1)
 }
 _NAME = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTHS_ELSEWHERE = (
+    "januari januar janvier enero gennaio janeiro", "februari februar février febrero febbraio fevereiro",
+    "märz mars marzo março maart", "avril abril aprile", "mai mei mayo maggio maio", "juni juin junio giugno junho",
+    "juli juillet julio luglio julho", "augustus août agosto", "septembre septiembre settembre setembro",
+    "oktober octobre octubre ottobre outubro", "novembre noviembre novembro", "dezember décembre diciembre dicembre dezembro",
+)  # fmt: skip
+_MONTH_ELSEWHERE = {name: number for number, names in enumerate(_MONTHS_ELSEWHERE, 1) for name in names.split()}
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 
@@ -27,6 +34,13 @@ _CALENDAR_PATTERNS = (
     re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_NAME},?(?:\s+{_YEAR})?\b", re.IGNORECASE),
     re.compile(rf"\b{_NAME}\s+{_DAY}\b(?:,?\s+{_YEAR}\b)?", re.IGNORECASE),
     re.compile(rf"\b{_NAME},?(?:\s+of)?\s+{_YEAR}\b", re.IGNORECASE),
+    re.compile(
+        rf"\b{_DAY}\.?\s+(?:d[ei]\s+)?(?P<elsewhere>{'|'.join(_MONTH_ELSEWHERE)})\b(?:\s+(?:de\s+)?{_YEAR}\b)?",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"(?:{_YEAR}\s?[年년]\s?)?(?<!\d)(?P<number>\d{{1,2}})\s?[月월](?:\s?(?P<day>\d{{1,2}})\s?[日号號일])?"
+    ),
     re.compile(rf"\b(?:in|during|since|of|last|this)\s+{_NAME}(?!\w)(?!\s+\d)", re.IGNORECASE),
     re.compile(rf"\b(?:in|during|since|of)\s+{_YEAR}\b", re.IGNORECASE),
 )
@@ -101,7 +115,10 @@ def _calendar_windows(text: str, now: float | None) -> Iterator[DateWindow]:
 
 def _calendar_window(match: re.Match[str], now: float | None) -> DateWindow | None:
     parts = match.groupdict()
-    month = int(parts["number"]) if parts.get("number") else _MONTH.get((parts.get("month") or "")[:3].lower())
+    elsewhere = _MONTH_ELSEWHERE.get((parts.get("elsewhere") or "").lower())
+    month = (
+        int(parts["number"]) if parts.get("number") else _MONTH.get((parts.get("month") or "")[:3].lower(), elsewhere)
+    )
     year = int(parts["year"]) if parts.get("year") else None
     day = int(parts["day"]) if parts.get("day") else None
     try:

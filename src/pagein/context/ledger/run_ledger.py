@@ -8,10 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from pagein.context.ledger.failures import FailureLedger
-from pagein.context.ledger.items import LedgerItem, clip_statement, is_guess, item_from_state, item_state, worth_of
+from pagein.context.ledger.items import (
+    LedgerItem,
+    clip_statement,
+    is_guess,
+    is_sure,
+    item_from_state,
+    item_state,
+    worth_of,
+)
 from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
 from pagein.context.ledger.selection import LedgerLine, select_lines
-from pagein.context.ledger.statements import Speaker, find_statements
+from pagein.context.ledger.speakers import Speakers
+from pagein.context.ledger.statements import BindingStatement, Speaker, find_statements
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -34,11 +43,12 @@ class RunLedger:
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
         self.failures = FailureLedger()
         """The errors of the run."""
+        self._speakers = Speakers()
         self._stem_counts: Counter[str] = Counter()
 
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
         """Fold the text of the next step; return the new items."""
-        statements = find_statements(text, speaker)
+        statements = self._find_statements(text, speaker)
         if not statements:
             return ()
         number = 1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1)
@@ -48,6 +58,13 @@ class RunLedger:
             items.append(self._add(item))
         self._drop_surplus()
         return tuple(items)
+
+    def _find_statements(self, text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
+        """Find the statements of a text. Where several people talk to one another, what is only likely to bind is for them."""
+        if speaker != "user":
+            return find_statements(text, speaker)
+        statements = find_statements(self._speakers.hear(text), speaker)
+        return tuple(filter(is_sure, statements)) if self._speakers.are_several else statements
 
     def remove(self, position: int, number: int) -> bool:
         """Drop an item; False where there is none. Its text counts as superseded."""
@@ -71,11 +88,11 @@ class RunLedger:
                 del items[key]
 
     def superseded_texts(self) -> Mapping[int, tuple[str, ...]]:
-        """Return the replaced sentences by position; a sentence that was said again is not among them."""
+        """Return the replaced sentences by position; a sentence that was said again is not among them, nor is a guess."""
         current = {item.statement.text for item in self.items.values()}
         texts: dict[int, tuple[str, ...]] = {}
         for (position, _), item in self.superseded.items():
-            if item.statement.text not in current:
+            if item.statement.text not in current and is_sure(item.statement):
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
@@ -92,6 +109,7 @@ class RunLedger:
             "items": [item_state(item) for item in self.items.values()],
             "superseded": [item_state(item) for item in self.superseded.values()],
             "failures": self.failures.to_state(),
+            "speakers": self._speakers.to_state(),
         }
 
     @classmethod
@@ -106,13 +124,14 @@ class RunLedger:
             item = item_from_state(row)
             ledger.superseded[item.key] = item
         ledger.failures = FailureLedger.from_state(state["failures"])
+        ledger._speakers = Speakers.from_state(state.get("speakers", []))
         return ledger
 
     def copy(self) -> RunLedger:
         """Return an independent copy."""
         twin = RunLedger()
         twin.items, twin.superseded = dict(self.items), dict(self.superseded)
-        twin._stem_counts = self._stem_counts.copy()
+        twin._stem_counts, twin._speakers = self._stem_counts.copy(), self._speakers.copy()
         return twin
 
     def _add(self, item: LedgerItem) -> LedgerItem:

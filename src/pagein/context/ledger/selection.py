@@ -7,18 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pagein.context.ledger.items import LedgerItem, worth_of
+from pagein.context.ledger.items import LedgerItem, is_sure, worth_of
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.tokens import TokenCounter
 
 LIKELY_TOKENS = 800
 """Tokens of a block that such items may have; they take what the others leave."""
-
-LIKELY_SAFETY = 0.6
-"""Likelihood from which a safety rule that no pattern knew stands with those that one knew."""
-
-SURE_LIKELIHOOD = 0.9
-"""The same for other statements: in folds 406 guesses above it bind and 15 are small talk."""
 
 NEVER_SHOWN_TOKENS = 8
 """Tokens left below which the selection ends."""
@@ -50,8 +44,8 @@ def select_lines(
     """
     candidates = [_forms(item, counter, is_terse) for item in items]
     candidates.sort(key=_rank)
-    known = [candidate for candidate in candidates if not _may_wait(candidate.item)]
-    likely = [candidate for candidate in candidates if _may_wait(candidate.item)]
+    known = [candidate for candidate in candidates if is_sure(candidate.item.statement)]
+    likely = [candidate for candidate in candidates if not is_sure(candidate.item.statement)]
     chosen, left = _take(known, tokens)
     if not is_terse:
         left = _grow(chosen, 1, left)
@@ -137,17 +131,11 @@ def _forms(item: LedgerItem, counter: TokenCounter, is_terse: bool) -> _Candidat
     return _Candidate(item, texts, lines, (max(most, some, least), max(some, least), least))
 
 
-def _may_wait(item: LedgerItem) -> bool:
-    """True for a guess that is not sure, where safety rules are sure sooner."""
-    statement = item.statement
-    return statement.likelihood < (LIKELY_SAFETY if statement.is_safety else SURE_LIKELIHOOD)
-
-
 def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
     item = candidate.item
     position, number = item.key
     # The likelihood of a guess does not know its length: per token, short small talk would come before all that binds.
-    tokens = 1 if _may_wait(item) else candidate.costs[-1]
+    tokens = candidate.costs[-1] if is_sure(item.statement) else 1
     return (not item.statement.is_safety, -worth_of(item) / tokens, (-position, -number))
 
 

@@ -83,7 +83,8 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
     if words and (is_asked or fault.names):
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-        hits = yield from _search(run, Query(words, paging.MAX_HITS, exclude=view.verbatim_positions))
+        now = yield from _now()
+        hits = yield from _search(run, Query(words, paging.MAX_HITS, exclude=view.verbatim_positions, now=now))
     return paging.build_page_in(
         view, room, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits
     )
@@ -96,7 +97,8 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
     query = paging.build_question(view)
     hits: tuple[Hit, ...] = ()
     if query:
-        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions))
+        now = yield from _now()
+        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions, now=now))
     texts: dict[str, str] = {}
     for hit in hits:
         if not hit.whole and hit.handle not in texts:
@@ -114,6 +116,11 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
         view, room, query, run.page_in.visible,
         worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
+
+
+def _now() -> Flow[float]:
+    """The time that "last Tuesday" counts from."""
+    return (yield from Call(lambda runtime: runtime.clock()))
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
-from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, turn_block
+from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, day_of, turn_block, under_days
 from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
@@ -171,7 +171,7 @@ class _PastRun:
 
     def _page_in(self, record: PageInRecord) -> Flow[ViewEntry]:
         """The page-in, from the run as it was at the page-in's head."""
-        turns: list[tuple[int, str]] = []
+        turns: list[tuple[int, str, str]] = []
         blocks: list[str] = []
         tracker = self._state.fold.tracker
         has_lines = any(source.kind == "lines" for source in record.blocks)
@@ -183,7 +183,7 @@ class _PastRun:
                 blocks.append(NAMED + " ".join(names[number] for number in record.names))
             for source in record.blocks:
                 if source.kind == "turn":
-                    turns.append((source.position, (yield from self._turn(source))))
+                    turns.append((source.position, *(yield from self._turn(source))))
                 elif source.kind == "lines":
                     blocks.append(line_block(source.position, [by_order[at] for at in source.lines or ()]))
                 else:
@@ -192,7 +192,7 @@ class _PastRun:
             self._missing.append("the page-in")
         if not record.is_complete:
             self._missing.append("the page-in")
-        in_order = (block for _, block in sorted(turns, key=lambda turn: turn[0]))
+        in_order = under_days(turn[1:] for turn in sorted(turns, key=lambda turn: turn[0]))
         item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
         return make_entry(item, record.head, record.head, self._run.counter, tier="recalled", why=WHY)
 
@@ -206,14 +206,15 @@ class _PastRun:
             (f"[{passage.handle}] {passage.role}, {head - source.position} entries ago:", *map(quote_lines, lines))
         )
 
-    def _turn(self, source: BlockSource) -> Flow[str]:
+    def _turn(self, source: BlockSource) -> Flow[tuple[str, str]]:
+        """The day and the block of a turn."""
         passages = yield from self._passages(source)
         first = passages[0]
         text = first.text if first.whole else str((yield from expand(self._state, first.handle, self._log)))
         for old in self._state.fold.ledger.superseded_texts().get(source.position, ()):
             text = text.replace(old, REPLACED)
         shown = "\n".join(numbered_lines(text, source.lines or ()))
-        return turn_block(first.handle, first.role, first.at, shown)
+        return day_of(first.at), turn_block(first.handle, first.role, shown)
 
     def _passages(self, source: BlockSource) -> Flow[list[Passage]]:
         """The passages of a text, as the search index has them."""
