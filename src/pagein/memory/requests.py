@@ -7,7 +7,7 @@ record's head; the digest tells whether it is what was sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any
@@ -184,53 +184,24 @@ def encode_record(record: RequestRecord) -> bytes:
 
 def _encode(record: RequestRecord) -> bytes:
     body = zip(_BODY_DEFAULTS.items(), _BODY_VALUES(record), strict=True)
-    values: dict[str, Any] = {name: value for (name, default), value in body if value != default}
-    if record.filter != NO_FILTER:
-        values["filter"] = asdict(record.filter)
-    if record.page_ins:
-        values["page_ins"] = [
-            [page_in.head, page_in.blocks, page_in.names, page_in.is_complete] for page_in in record.page_ins
-        ]
-    if record.facts:
-        values["facts"] = [[block.position, block.ids, block.is_later] for block in record.facts]
-    if record.plan is not None:
-        values["plan"] = asdict(record.plan)
-        values["plan"]["budget"].pop("bytes")  # the record has those of the messages
-    if record.usage is not None:
-        values["usage"] = asdict(record.usage)
-    return encode_body(values)
+    changed = ((name, value) for (name, default), value in body if value != default)
+    return encode_body({name: _FORMS[name][0](value) if name in _FORMS else value for name, value in changed})
 
 
 def decode_record(row: RequestRow) -> RequestRecord | None:
     """Decode a stored row; None for a damaged one, or one of a later release."""
     try:
-        values: dict[str, Any] = json.loads(row.body)
-        values = {name: value for name, value in values.items() if name in _FIELDS}
-        if "filter" in values:
-            values["filter"] = RequestFilter(**values["filter"])
-        if "page_ins" in values:
-            values["page_ins"] = tuple(
-                PageInRecord(head, decode_sources(blocks), tuple(names), is_complete)
-                for head, blocks, names, is_complete in values["page_ins"]
-            )
-        if "facts" in values:
-            values["facts"] = tuple(
-                FactsRecord(position, tuple((id, disputed) for id, disputed in ids), later)
-                for position, ids, later in values["facts"]
-            )
-        if "plan" in values:
-            values["plan"] = UnrecordedPlan(**values["plan"] | {"budget": Budget(**values["plan"]["budget"])})
-        for name in ("used", "lists"):
-            values[name] = tuple(values.get(name, ()))
-        if "writers" in values:
-            values["writers"] = {
-                purpose: (int(read), int(wrote)) for purpose, (read, wrote) in values["writers"].items()
-            }
-        if "usage" in values:
-            values["usage"] = RequestUsage(**values["usage"])
+        known = ((name, value) for name, value in json.loads(row.body).items() if name in _FIELDS)
+        values: dict[str, Any] = {name: _FORMS[name][1](value) if name in _FORMS else value for name, value in known}
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
     except (ValueError, TypeError, KeyError, AttributeError, PageinError):
         return None
+
+
+def _encode_plan(plan: UnrecordedPlan) -> dict[str, Any]:
+    row = asdict(plan)
+    row["budget"].pop("bytes")  # the record has those of the messages
+    return row
 
 
 def decode_sources(rows: list[list[Any]]) -> tuple[BlockSource, ...]:
@@ -239,6 +210,25 @@ def decode_sources(rows: list[list[Any]]) -> tuple[BlockSource, ...]:
         BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
         for kind, position, part, lines, of in rows
     )
+
+
+_FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "filter": (asdict, lambda row: RequestFilter(**row)),
+    "page_ins": (
+        lambda page_ins: [[page_in.head, page_in.blocks, page_in.names, page_in.is_complete] for page_in in page_ins],
+        lambda rows: tuple(PageInRecord(head, decode_sources(blocks), tuple(names), whole) for head, blocks, names, whole in rows),
+    ),
+    "facts": (
+        lambda facts: [[block.position, block.ids, block.is_later] for block in facts],
+        lambda rows: tuple(FactsRecord(at, tuple((id, disputed) for id, disputed in ids), later) for at, ids, later in rows),
+    ),
+    "plan": (_encode_plan, lambda row: UnrecordedPlan(**row | {"budget": Budget(**row["budget"])})),
+    "used": (tuple, tuple),
+    "lists": (tuple, tuple),
+    "writers": (dict, lambda row: {purpose: (int(read), int(wrote)) for purpose, (read, wrote) in row.items()}),
+    "usage": (asdict, lambda row: RequestUsage(**row)),
+}  # fmt: skip
+"""By field how its value is written as JSON, and read again; every other one is JSON as it is."""
 
 
 def with_outcome(
