@@ -9,6 +9,7 @@ import pytest
 from pagein import AgentMemory, AsyncAgentMemory, LogError, LogUnwritable, TaskStep
 from pagein.backends.sqlite.graph_tables import GraphTables
 from pagein.errors import LogUnreadable
+from pagein.memory.erasure.sessions import erase_session
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows keeps an open file in its place")
 
@@ -55,6 +56,36 @@ def test_nothing_is_acknowledged_that_would_be_written_into_a_file_that_is_gone(
     assert change is replace or not path.exists()
     assert [step.content for step in memory.steps] == ["a"]
     assert "moved, deleted or replaced" in str(memory.verify().problems)
+    memory.close()
+
+
+def test_a_backup_that_is_copied_over_an_open_file_is_noticed(path):
+    with AgentMemory.open(path) as memory:
+        memory.record(*(TaskStep(f"{number} {'x' * 500}") for number in range(200)))
+    backup = path.read_bytes()
+    memory = AgentMemory.open(path)
+    for number in range(400):
+        memory.record(TaskStep(f"{number} {'y' * 900}"))
+    with path.open("wb") as file:  # as cp does it: the file stays, and its content changes
+        file.write(backup)
+    for _ in range(2):
+        with pytest.raises(LogUnwritable, match=r"another file was copied over this one .* copy it again"):
+            memory.record(TaskStep("b"))
+    assert "copied over" in str(memory.verify().problems)
+    memory.close()
+
+
+def test_a_file_that_became_smaller_as_another_memory_erased_is_written_on(path):
+    memory = AgentMemory.open(path)
+    memory.record(TaskStep("a"))
+    with AgentMemory.open(path, session="other") as other:
+        other.record(*(TaskStep(f"{number} {'x' * 900}") for number in range(800)))
+    size = path.stat().st_size
+    memory.record(TaskStep("b"))
+    erase_session(path, "other")
+    assert path.stat().st_size < size / 2
+    memory.record(TaskStep("c"))
+    assert memory.verify().ok
     memory.close()
 
 

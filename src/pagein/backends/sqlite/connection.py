@@ -161,13 +161,27 @@ class FileMark:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).absolute()
+        self._size = 0
         self._mark = self._read()
 
     @property
     def problem(self) -> str | None:
-        """The fault where the file is not there any more."""
-        is_there = self._read() == self._mark
-        return None if is_there else f"{self._path}: the file was moved, deleted or replaced after it was opened"
+        """The fault where the file is not there any more, or is another: one that grows all the time is not smaller for no reason."""
+        size = self._size
+        if self._read() != self._mark:
+            return f"{self._path}: the file was moved, deleted or replaced after it was opened"
+        if self._size < size and not self._is_sound():
+            self._size = size
+            return f"{self._path}: another file was copied over this one while it was open. Close every program that has it open, and copy it again"
+        return None
+
+    def _is_sound(self) -> bool:
+        """True where a new connection reads a sound file: a store that erased was written anew."""
+        try:
+            with contextlib.closing(_connect(f"{self._path.as_uri()}?mode=ro", _RETRY_SECONDS)) as database:
+                return database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        except sqlite3.Error as error:
+            return is_busy(error)
 
     def check(self) -> None:
         """Raise LogUnwritable where the file is not there any more."""
@@ -179,6 +193,7 @@ class FileMark:
             status = self._path.stat()
         except OSError:  # one in memory, or in a folder that may not be read any more
             return None
+        self._size = status.st_size
         return status.st_dev, status.st_ino
 
 
