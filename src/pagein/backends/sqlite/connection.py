@@ -179,7 +179,7 @@ class FileMark:
         """True where a new connection reads a sound file: a store that erased was written anew."""
         try:
             with contextlib.closing(_connect(f"{self._path.as_uri()}?mode=ro", _RETRY_SECONDS)) as database:
-                return database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+                return bool(database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
         except sqlite3.Error as error:
             return is_busy(error)
 
