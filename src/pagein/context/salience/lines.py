@@ -42,6 +42,9 @@ _DECISION = re.compile(
 _DECISION_PARTS = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
 """One of these is in every ASCII line in which ``_DECISION`` finds anything."""
 
+CONTEXT_MAX_CHARS = 2_000
+"""Characters of a line in which a name's context is looked for: JSON in one line may have 100,000 names and two words."""
+
 _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
 _LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t\u2192-]\s?|\d{1,7}\s\s+")
 
@@ -134,13 +137,13 @@ class LineParser:
 
 def select_with_context(line: str, names: Iterable[str]) -> frozenset[str]:
     """Return the names that have context in the line."""
-    return frozenset(name for name in names if has_context(line, name))
+    return frozenset(name for name in set(names) if has_context(line, name))
 
 
 def has_context(line: str, name: str) -> bool:
-    """True if the line has at least three other words beside the name."""
+    """True if the line has at least three other words beside the name; of a long line only its beginning is read."""
     others: set[str] = set()
-    for word in words(line.replace(name, " ")):
+    for word in words(line[:CONTEXT_MAX_CHARS].replace(name, " ")):
         others.add(word)
         if len(others) == 3:  # a line may be long and have many names
             return True
