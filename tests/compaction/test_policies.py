@@ -1,7 +1,10 @@
 """Every policy that has a name keeps the contract."""
 
+import json
+
 import pytest
 
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.testing.policies import PolicyTests
 
@@ -73,6 +76,27 @@ class TestChat(Named):
 
 class TestRelevance(Named):
     named = "relevance"
+
+
+def play_steps(memory, count):
+    """Record so many actions with results of about 430 tokens, with a view after each; return the last one."""
+    memory.record(TaskStep("Read every part."))
+    for number in range(count):
+        call = ToolCall(f"c{number}", "read", json.dumps({"part": number}))
+        result = "\n".join(f"part {number} has a value_{number * 50 + row} in row {row}" for row in range(30))
+        memory.record(ActionStep(f"I read {number}.", (call,)), Observation(call.id, result))
+        view = memory.view()
+    return view
+
+
+@pytest.mark.parametrize("policy", ["tiers", "ladder"])
+def test_in_a_large_view_no_step_leaves_for_its_number(policy):
+    # With a model that writes summaries, all but the last five to ten actions had left a view of 200,000 tokens at 12,000.
+    with AgentMemory.open(":memory:", budget=40_000, policy=policy) as memory:
+        assert not play_steps(memory, 25).has_replaced_entries
+        view = play_steps(memory, 200)
+        assert view.has_replaced_entries
+        assert sum(isinstance(entry.item, ActionStep) for entry in view.run) > 15
 
 
 def test_every_named_policy_is_tried():

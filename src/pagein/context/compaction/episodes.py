@@ -26,6 +26,9 @@ FOLD_MIN_TOKENS = 40
 HEADER_TOKENS = 60
 """Tokens of a summary beside its lines."""
 
+EXTRACT_MAX_TOKENS = 12_000
+"""Tokens of an extract at most: more finds little of worth. In a large view the newest steps have the rest."""
+
 NEWEST_FILL_SHARE, EXTRACT_MIN_SHARE, OWN_MIN_TOKENS = 0.95, 0.2, 256
 """What the newest action's results may leave where they stay whole until they are read: the share of the limit that is
 filled at most, the share that an extract has at least, and the tokens of the action's own words. Decision 0049."""
@@ -211,7 +214,7 @@ def summarize_stretch(
     With ``own`` the extract has lines of the stretch only, else of the whole run, as in the newest summary of a view.
     """
     first, last = covered_range(view, stretch)
-    extract = Extract()
+    extract, tokens = Extract(), min(tokens, EXTRACT_MAX_TOKENS)
     if own and is_talk(view) and not may_fold_users(view):
         tokens = 0  # an answer between two of the user's messages, which stay: one notice stands for all of them
     if tokens > HEADER_TOKENS and is_talk(view) and all(map(_is_talk_source, stretch)):

@@ -19,9 +19,6 @@ from pagein.events.messages import Message
 from pagein.events.steps import SummaryStep, as_text
 from pagein.tokens import Budget
 
-EXTRACT_MAX_TOKENS = 12_000
-"""Tokens of an extract at most: more finds little of worth. In a large view the newest steps have the rest."""
-
 STEPS_AHEAD, AHEAD_MAX_SHARE = 1, 0.3
 """Steps of median size that fit between two compactions, and the largest share of the limit kept free for them."""
 
@@ -62,7 +59,7 @@ class Projection(CheckedFields):
         clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE), unread)
         if clipped:
             view = preview(view, clipped)
-        newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
+        newest = max(room * self.recent, room - episodes.EXTRACT_MAX_TOKENS)
         stop = episodes.legal_stop(view, episodes.boundary(view, newest))
         folded = _fold(view, stop, max(reserve if unread else 0, room - episodes.unprotected_tokens(view, stop)))
         return make_plan((*clipped, *folded), self.name, f"extract before {step_handle(stop)}")

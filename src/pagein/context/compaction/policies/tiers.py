@@ -29,6 +29,10 @@ from pagein.tokens import Budget
 HANDLE_LINE_TOKENS = 30
 """Tokens of a summary that has only a handle."""
 
+EPISODE_FILL_SHARE, NEWEST_SHARE = 0.5, 0.25
+"""Of the tokens beside what must stay and the summaries: the share up to which all steps stay, however many they are, and that of
+the newest ones that stay behind an episode, if those are more than ``fewest``. At 8,000 tokens ten actions are half of it."""
+
 EPISODE_MIN_RATIO = 3
 """Tokens of an episode between relevant steps, as a multiple of its summary's, at least."""
 
@@ -36,6 +40,8 @@ EPISODE_MIN_RATIO = 3
 @dataclass(frozen=True, slots=True)
 class Tiers(CheckedFields):
     """Keeps the last ``fewest`` to ``most`` actions whole; the actions that leave them become an episode with a summary.
+
+    In a large view more actions stay: none leaves while they have less than half of what is free for them.
 
     An episode's summary has ``share`` of the limit. It is written once, so that the prefix stays, until there are more
     than ``episodes`` of them or the view passes the high mark. Then they become one archive, an extract of the run.
@@ -62,9 +68,15 @@ class Tiers(CheckedFields):
         is_high = view.tokens > view.limit * budget.high
         if len(acted) <= self.most and not is_high:
             return None
-        room = int(view.limit * budget.low_share) - protected_tokens(view)
+        protected = protected_tokens(view)
+        summaries = sum(entry.tokens for entry in view.run if isinstance(entry.item, SummaryStep))
+        free = view.limit - protected - summaries
+        if view.tokens - protected - summaries <= free * EPISODE_FILL_SHARE and not is_high:
+            return None
+        room = int(view.limit * budget.low_share) - protected
         window = acted[-self.fewest :][0].first if acted else view.head
-        stop = legal_stop(view, max(window, boundary(view, room / 2)))
+        newest = min(window, boundary(view, free * NEWEST_SHARE))
+        stop = legal_stop(view, max(newest, boundary(view, room / 2)))
         return make_plan(self._fold(view, stop, room, high=is_high), self.name, "left the active window")
 
     def _fold(self, view: View, stop: int, room: int, *, high: bool) -> Iterator[Replacement]:
