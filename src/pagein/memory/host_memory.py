@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from pagein._common.flows import drive
@@ -88,11 +88,9 @@ class HostMemory(AgentMemory):
             self._runtime.render(view, None, RequestFilter(summary_mode, None, max_tokens))
             self._runtime.requests.write()
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> AbstractContextManager[object]:
         """Hold this memory for several calls of this thread; other threads wait."""
-        with self._turn_lock:
-            yield
+        return self._turn_lock
 
     def refresh(self, *, rebuild: bool = False) -> None:
         """Fold in the entries of other writers, or with ``rebuild`` the whole log again, and the search index with it.

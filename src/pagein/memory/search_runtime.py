@@ -55,12 +55,9 @@ class SearchRuntime:
             names = [name for name in store.sessions() if name != index.session and not is_reserved(name)]
             self._not_searched = index_sessions(index, store, names)
         self._embed()
-        if self._embedder is not None and (pending := index.pending()):
-            self._unready = (
-                f"recall: {pending:,} passages have no vector yet and are found by words alone; wait() waits for them",
-            )
-        else:
-            self._unready = ()
+        pending = 0 if self._embedder is None else index.pending()
+        line = f"recall: {pending:,} passages have no vector yet and are found by words alone; wait() waits for them"
+        self._unready = (line,) if pending else ()
         if not across and not query.sessions:
             query = replace(query, sessions=(index.session,))
         return index.search(query)
@@ -127,7 +124,7 @@ class SearchRuntime:
 
     def _embed(self) -> None:
         """Embed passages without a vector in a thread; a search by words does not wait for it."""
-        if self._embedder is None or (self._embedding is not None and self._embedding.is_alive):
+        if self._embedder is None or (self._embedding is not None and self._embedding.is_alive()):
             return
         self._embedding = WorkerThread("pagein embeds", self._embed_pending, self._closed)
 

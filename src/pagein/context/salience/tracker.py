@@ -121,9 +121,9 @@ class SalienceTracker:
         self._changed_names: dict[str, TrackedName] = {}
         self._changed_lines: dict[str, TrackedLine] = {}
         """Names and lines whose base is out of date."""
-        self._name_chances: tuple[int, dict[str, float]] | None = None
-        self._line_worths: tuple[int, dict[str, float]] | None = None
-        """Results for the current turn: extracts are mostly made several at a time."""
+        self._name_chances: dict[str, float] | None = None
+        self._line_worths: dict[str, float] | None = None
+        """Results until more is learned: extracts are mostly made several at a time."""
         self._pending: list[_PendingText] = []
         self.max_pending = MAX_PENDING_TEXTS
         self._texts_since_read = 0
@@ -341,18 +341,18 @@ class SalienceTracker:
     def name_chances(self) -> dict[str, float]:
         """Return the chance of each tracked identifier to be needed soon."""
         self._learn_pending()
-        if self._name_chances is None or self._name_chances[0] != self.turn:
-            chances = {key: name_chance(name.base, name.use, self.turn) for key, name in self._names.items()}
-            self._name_chances = self.turn, chances
-        return self._name_chances[1]
+        if self._name_chances is None:
+            names = self._names.items()
+            self._name_chances = {key: name_chance(name.base, name.use, self.turn) for key, name in names}
+        return self._name_chances
 
     def line_worths(self) -> dict[str, float]:
         """Return the worth of each tracked line beside its names: its quote chance, and its worth as a result."""
         self._learn_pending()
-        if self._line_worths is None or self._line_worths[0] != self.turn:
-            worths = {key: self.quote_chance(line) + self.result_worth(line) for key, line in self._lines.items()}
-            self._line_worths = self.turn, worths
-        return self._line_worths[1]
+        if self._line_worths is None:
+            lines = self._lines.items()
+            self._line_worths = {key: self.quote_chance(line) + self.result_worth(line) for key, line in lines}
+        return self._line_worths
 
     def focus_on(self, names: frozenset[str]) -> tuple[dict[str, float], dict[str, float]]:
         """Return chances and worths in which lines with these names, and the names beside them, are likelier."""

@@ -62,7 +62,7 @@ class ModelRater:
         with self._lock:
             known = {position: self._ratings[text] for position, text in texts.items() if text in self._ratings}
             unknown = [text for text in texts.values() if text not in self._ratings][-MAX_STEPS:]
-            is_busy = self._thread is not None and self._thread.is_alive
+            is_busy = self._thread is not None and self._thread.is_alive()
             if unknown and not is_busy and self._failures < MAX_FAILURES:
                 self.asked += 1
                 self._thread = WorkerThread("pagein rates", lambda cancelled: self._rate(current, unknown, cancelled))
