@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, is_dataclass
 from typing import Any
 
+from pagein._common.version import __version__
 from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import PageIn, restore_entry
 from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, restore_fold
@@ -45,8 +46,6 @@ class RestoredSnapshot:
 
 def snapshot_key(counter: TokenCounter) -> str:
     """The key of the snapshots that fit: this release's, with this counter; "" for a counter that cannot be compared."""
-    from pagein._common.version import __version__  # noqa: PLC0415
-
     rule = counter_key(counter)
     return f"{VERSION} {__version__} {rule}" if rule else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -210,8 +211,6 @@ def _render_hit(hit: Hit) -> str:
 def _time(text: str | None) -> float | None:
     if text is None:
         return None
-    from datetime import datetime  # noqa: PLC0415 - loads where a time is said
-
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from typing import TYPE_CHECKING
 
 from pagein._common.flows import adrive, drive
 from pagein.errors import ConfigurationError
@@ -15,9 +15,6 @@ from pagein.models.retrying import RetryingModel
 from pagein.models.writer_account import WriterAccount
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob
 from pagein.summaries.pipeline import run_job
-
-if TYPE_CHECKING:
-    import asyncio
 
 START_DELAY = 0.05
 """Seconds before a job starts: the turn that asked for it ends first, since one interpreter runs one thread at a time."""
@@ -103,8 +100,6 @@ class SummaryTask:
 
     def begin(self, job: SummaryJob) -> None:
         """Start the job; call it in the loop."""
-        import asyncio  # noqa: PLC0415 - there is a loop, or this would not be called
-
         self._job = job
         self._task = asyncio.create_task(self._write(job, self._cancelled_task), name="pagein writes")
 
@@ -134,8 +129,6 @@ class SummaryTask:
         await _wait_here(self._cancelled_task)
 
     async def _write(self, job: SummaryJob, before: asyncio.Task[JobOutcome] | None) -> JobOutcome:
-        import asyncio  # noqa: PLC0415
-
         await _wait_here(before)
         try:
             return await adrive(run_job(job, self._summarizer), lambda request: acall_model(self._model, request))
@@ -154,7 +147,5 @@ def _is_lost(task: asyncio.Task[JobOutcome]) -> bool:
 
 async def _wait_here(task: asyncio.Task[JobOutcome] | None, timeout: float | None = None) -> None:  # noqa: ASYNC109 - it cancels nothing
     """Wait for a task of this loop; one of another is not waited for."""
-    import asyncio  # noqa: PLC0415
-
     if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
         await asyncio.wait({task}, timeout=timeout)

@@ -23,6 +23,7 @@ from pagein.models.registry import model_named
 from pagein.models.retrying import Breaker, RetryingModel, RetryPolicy
 from pagein.models.spending import Price, Spending
 from pagein.tokens import Budget
+from pagein.tokens.windows import budget_for
 
 T = TypeVar("T")
 Values = Mapping[str, ConfiguredValue]
@@ -86,8 +87,6 @@ def _build_budget(values: Values) -> Budget | None:
     with _section_in_errors("budget", values):
         if "window" in parameters:
             return Budget(**parameters)
-        from pagein.tokens.windows import budget_for  # noqa: PLC0415 - the table loads when it is needed
-
         model = values.get("model")
         return replace(budget_for("" if model is None else str(model.value)), **parameters)
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pagein._common.retry import retry_on_conflict
-from pagein.events.entries import FactStated
+from pagein.events.entries import FactScope, FactStated
 from pagein.facts.fact import fact_id
 from pagein.facts.owners import Owners
 from pagein.log.base import StoredLog
@@ -40,9 +39,6 @@ from pagein.memory.erasure.sessions import (
 )
 from pagein.memory.facts_runtime import FactsRuntime
 from pagein.memory.search_runtime import SearchRuntime
-
-if TYPE_CHECKING:
-    from pagein.events.entries import FactScope
 
 ATTEMPTS = 32
 """Times that an erasure is tried while other writers come first."""

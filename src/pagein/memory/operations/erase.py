@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactScope
 from pagein.events.handles import Handle, parse_handle
-from pagein.facts.fact import checked_scope
+from pagein.facts.fact import checked_scope, parse_fact_id
 from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN
@@ -29,8 +29,6 @@ def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Er
     facts: list[tuple[FactScope, int]] = []
     for handle in handles:
         if isinstance(handle, str) and handle.strip("[] \n").startswith("f"):
-            from pagein.facts.fact import parse_fact_id  # noqa: PLC0415 - loads where facts are meant
-
             facts.append(parse_fact_id(handle))
         else:
             named = _parse_place(run, handle)

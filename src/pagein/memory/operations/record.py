@@ -28,6 +28,7 @@ from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.changed_requests import has_strange_words
 from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Edited, ListReader, NewItems, Relisting, Transcript
+from pagein.memory.operations.load import catch_up
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.relist import MAX_RELISTED, forget_lists_with, note_relisting, read_changes_before
 
@@ -182,7 +183,6 @@ def _fork_for_edit(run: RunState, edit: Edited) -> Flow[tuple[RunState, str]]:
     Raises Conflict where another process wrote since: what it wrote may be what the list has.
     """
     from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
-    from pagein.memory.operations.load import catch_up  # noqa: PLC0415
 
     head, expected = (yield from Call(lambda runtime: runtime.head())), run.fold.head - run.log.unwritten
     if head != expected:

@@ -14,8 +14,9 @@ from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
 from pagein.context.view.view import View
 from pagein.errors import PageinError
-from pagein.events.entries import Erased
+from pagein.events.entries import Erased, FactStated
 from pagein.events.quoting import quote_lines
+from pagein.facts.owners import Owners
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, rename_roles
 from pagein.log.base import Entry, Log
@@ -248,9 +249,7 @@ class _PastRun:
 
     def _find_facts(self, runtime: MemoryRuntime) -> dict[str, Fact]:
         """The facts that were shown, by id, as they were stated; those that are gone are left out."""
-        from pagein.events.entries import FactStated  # noqa: PLC0415
         from pagein.facts.fact import fact_from_entry, parse_fact_id  # noqa: PLC0415 - loads where facts were shown
-        from pagein.facts.owners import Owners  # noqa: PLC0415
 
         found: dict[str, Fact] = {}
         root = runtime.branches.root
