@@ -414,7 +414,7 @@ MONDAY = 1_683_504_000
 """1 May 2023 was a Monday, and so is this: 8 May, 0:00 UTC."""
 
 
-def chat(budget, turns=60, question="", asked=MONDAY + 60 * DAY, more=""):
+def chat(budget, turns=60, question="", asked=MONDAY + 60 * DAY, more="", last=""):
     """A chat of an exchange a day, the first on 8 May; the request that asks the question."""
     now = [float(MONDAY)]
     with AgentMemory.open(":memory:", budget=budget, clock=lambda: now[0]) as memory:
@@ -424,6 +424,9 @@ def chat(budget, turns=60, question="", asked=MONDAY + 60 * DAY, more=""):
                 text = f"We {verb} dish{number} with herb{number} and sauce{number}, and guest{number} came too{more}"
                 memory.record_messages([{"role": role, "content": text}], whole=False)
             memory.to_messages()
+        if last:
+            memory.record_messages([{"role": "user", "content": last}], whole=False)
+            memory.record_messages([{"role": "assistant", "content": "I do not remember."}], whole=False)
         now[0] = asked
         memory.record_messages([{"role": "user", "content": question}], whole=False)
         return memory.to_messages(), memory.report()
@@ -456,3 +459,14 @@ def test_talk_of_which_nothing_is_in_view_is_talk_still():
     request, report = chat(500, question="Which guest had dish7 with herb7?", more=long)
     assert "whole" not in report.by_tier()
     assert any("user: We had dish7 " in row["content"] for row in request)
+
+
+def test_a_short_question_is_not_outweighed_by_the_exchange_before_it():
+    others = " ".join(f"dish{number} herb{number}" for number in range(20, 50))
+    request, _ = chat(1_200, question="And herb7?", last=f"I liked {others}.")
+    assert any("herb7 " in row["content"] for row in request)
+
+
+def test_a_question_that_says_nothing_asks_for_what_was_spoken_of_before():
+    request, _ = chat(1_200, question="And when was it?", last="Which guest had dish7 with herb7?")
+    assert any("guest7 " in row["content"] for row in request)

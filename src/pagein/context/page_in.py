@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -93,7 +93,9 @@ TURN_MIN_SCORE = 0.25
 the request as at 0, at .4 .03 less (120 questions on LoCoMo at 8,000 tokens, 30 on LongMemEval at 4,000)."""
 
 QUERY_MIN_TERMS = 3
-"""Words of a user's message that say something, below which the exchange before it is part of the query."""
+"""Words of a user's message that say something, below which the exchange before it is looked for, too. Of LoCoMo's 24 questions with fewer, .69
+of the evidence are among 40 hits for their own words, .06 for both in one query, .68 for two; of 450 that say nothing ("Tell me more about
+this") .10, .87 and .80."""
 
 QUERY_TEXT_MAX_CHARS, QUERY_MAX_NAMES = 600, 24
 """Characters of each text, and identifiers of the newest results, in the query."""
@@ -290,18 +292,47 @@ def available_tokens(view: View, limit_share: float, shown_tokens: int, *, is_fa
     return min(tokens, view.limit - view.tokens)
 
 
-def build_question(view: View) -> str:
-    """Build the search query where the user speaks: the user's words, and the exchange before where they say little."""
-    from pagein.search.tokenizer import query_terms  # noqa: PLC0415 - loads where something left
+class Question(NamedTuple):
+    """What is looked for where the user speaks: the user's words, and where they say little those with the exchange before.
+
+    "" where they say nothing, and where they say enough.
+    """
+
+    own: str
+    with_before: str = ""
+
+    @property
+    def text(self) -> str:
+        """All that is looked for."""
+        return self.with_before or self.own
+
+
+def build_question(view: View) -> Question:
+    """Build the search query where the user speaks."""
+    from pagein.search.tokenizer import count_telling  # noqa: PLC0415 - loads where something left
 
     speeches = [entry for entry in reversed(view.run) if is_speech(entry)]
     if not speeches:
-        return ""
+        return Question("")
     texts = [as_text(entry.messages[0].content or "") for entry in speeches[:3]]
     question = _ends_of(texts[0])
-    if len(query_terms(question, QUERY_MIN_TERMS)) < QUERY_MIN_TERMS:
-        question = "\n".join((question, *(_ends_of(text, QUERY_TEXT_MAX_CHARS) for text in texts[1:])))
-    return question
+    telling = count_telling(question, QUERY_MIN_TERMS)
+    if telling >= QUERY_MIN_TERMS:
+        return Question(question)
+    longer = "\n".join((question, *(_ends_of(text, QUERY_TEXT_MAX_CHARS) for text in texts[1:])))
+    return Question(question if telling else "", longer)
+
+
+def merge_hits(found: Sequence[Sequence[Hit]]) -> list[Hit]:
+    """Merge the hits of several searches, best first: in each the best one's score is 1."""
+    best: dict[tuple[str, str], Hit] = {}
+    for hits in found:
+        top = max((hit.score for hit in hits), default=0.0) or 1.0
+        for hit in hits:
+            scaled = replace(hit, score=hit.score / top)
+            if (key := (hit.handle, hit.text)) not in best or best[key].score < scaled.score:
+                best[key] = scaled
+    return sorted(best.values(), key=lambda hit: -hit.score)
 
 
 def _ends_of(text: str, max_chars: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:

@@ -249,6 +249,16 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*special[:limit], *selected)))[:limit]
 
 
+def count_telling(text: str, limit: int) -> float:
+    """About how many words of a query say something, at most ``limit``: a word of a script without spaces has two bigrams.
+
+    >>> count_telling("And when was it?", 9), count_telling("Where did she buy the boat?", 9), count_telling("他多大了?", 9)
+    (0, 2, 1.5)
+    """
+    terms = (term for term in query_terms(text, 2 * limit) if not (term in _STOP_TERMS or term.endswith(BEGINNING)))
+    return min(limit, sum(0.5 if _WIDE.match(term) else 1 for term in terms))
+
+
 def _is_telling_alone(name: str) -> bool:
     """True for a digit, for the word of one, and for a capital that is no word: "chapter 7", "plan B"."""
     return name.isdigit() or (len(name) == 1 and name.isupper() and name not in "AI") or name.lower() in IRREGULAR

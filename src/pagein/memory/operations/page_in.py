@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pagein.context import page_in as paging
@@ -76,7 +77,7 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
         return (yield from _find_turns(run, view, room))
     is_asked = paging.is_user_turn(view)
     # A question asks for its own words: beside those of the newest step they would find its neighbours first.
-    query = paging.build_question(view) if is_asked else paging.build_query(view)
+    query = paging.build_question(view).text if is_asked else paging.build_query(view)
     hits: tuple[Hit, ...] = ()
     # What was named out of view says what is needed: to look for every word of the task beside it takes three times as long.
     words = " ".join(sorted(fault.names)) if fault.names else query
@@ -94,11 +95,14 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
     """Find whole turns for the user's words; where tools are called, lines and names of the run have the rest."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    query = paging.build_question(view)
-    hits: tuple[Hit, ...] = ()
-    if query:
-        now = yield from _now()
-        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions, now=now))
+    question = paging.build_question(view)
+    now = yield from _now()
+    found: list[Sequence[Hit]] = []
+    # In one query the words of the exchange, which are many, would outweigh the user's.
+    for words in filter(None, question):
+        query = Query(words, paging.TURN_HITS, exclude=view.verbatim_positions, now=now)
+        found.append((yield from _search(run, query)))
+    hits = paging.merge_hits(found) if len(found) > 1 else [hit for every in found for hit in every]
     texts: dict[str, str] = {}
     for hit in hits:
         if not hit.whole and hit.handle not in texts:
@@ -111,9 +115,9 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
             texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, paging.REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens
-    turns = paging.choose_turns(hits, texts, most, view.counter, query)
+    turns = paging.choose_turns(hits, texts, most, view.counter, question.text)
     return paging.build_page_in(
-        view, room, query, run.page_in.visible,
+        view, room, question.text, run.page_in.visible,
         worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
 
