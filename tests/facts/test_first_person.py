@@ -93,6 +93,8 @@ FOREIGN_NOT = (
 )  # fmt: skip
 
 REPLACED = (
+    ("I live in Rome.", "I live in Lyon."), ("I have a dog.", "My dog died."), ("I have a girlfriend.", "We broke up."), ("I smoke a pack a day.", "I stopped smoking."), ("I drive a Golf.", "I sold my Golf."),
+    ("I drink coffee every morning.", "I gave up coffee."), ("I study law.", "I finished my law degree."), ("I work at Acme.", "I left Acme."),
     ("I work for Siemens.", "I've just joined Bosch."), ("I work at the library.", "I left the library in June."), ("I study law.", "I study medicine now."), ("My team uses Jira.", "My team switched from Jira to Linear."),
     ("I live in Rome.", "I'm in Turin these days."), ("I live in Rome.", "We just relocated to Turin."), ("I live in Rome.", "My home is in Turin now."), ("I work at Acme.", "I started a new job at Globex."),
     ("I work at Acme.", "I quit my job at Acme."), ("I work as a baker.", "I'm a welder now."), ("I'm single.", "I got engaged in May."), ("I'm vegetarian.", "I'm vegan now."), ("I don't eat fish.", "I started eating fish again."),
@@ -110,6 +112,7 @@ REPLACED = (
 )  # fmt: skip
 
 STANDING = (
+    ("I have a dog.", "My cat died."), ("I like going for walks.", "I stopped going after my training."), ("I have a van.", "I sold my old phone."), ("I live in Rome.", "I live in a small flat."),
     ("My dog is called Rex.", "My other dog is called Max."), ("My dog is called Rex.", "My new dog is called Max."), ("My phone is a Pixel.", "My new phone number is 555-0100."), ("My sister is Anna.", "Call me Ana, not Anna."),
     ("I live in Rome.", "My sister moved to Turin."), ("I'm married.", "I'm vegan now."), ("I drive a van.", "I ride a bike now."), ("I work at Acme.", "I left the party, and I like tea now."), ("I live in Rome.", "We moved to Postgres, and now I like it cold."),
     ("I live in Paris.", "I'm visiting Lyon on 3 May."), ("I have a cat.", "I have a dog now."), ("I like jazz.", "I like opera now."), ("I'm a nurse.", "I'm a mother of two now."), ("I have a dog.", "I no longer have a cat."),

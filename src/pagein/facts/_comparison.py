@@ -60,7 +60,11 @@ class FactComparison:
         if self.model is None or judgement.same:
             return judgement
         contradicted_ids = find_contradicted(self.model, draft, alike, self.account)
-        return judgement if contradicted_ids is None else replace(judgement, supersedes=contradicted_ids, disputes=())
+        return (
+            judgement
+            if contradicted_ids is None
+            else replace(judgement, supersedes=(*judgement.supersedes, *contradicted_ids), disputes=())
+        )
 
     def _rank(self, text: str) -> Sequence[RankedFact]:
         with self.lock:

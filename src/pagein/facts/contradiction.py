@@ -80,7 +80,7 @@ _SLOTS = tuple(
     (_forms(*stays), _forms(*comes), _forms(*ends), words)
     for stays, comes, ends, words in (
         (
-            (r"{who}(?:we )?(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})",
+            (r"{who}(?:we )?(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>(?!(?:an?|my|our|his|her|their|one|two|three|the (?:same|old|middle|city|country\w*|suburbs?|woods|mountains))\b)[^.;!?]{2,80})",
              r"^(?:my|our) (?:new )?(?:home|place|flat|apartment|house) is (?:now )?(?:in|at)\s+(?P<value>(?-i:[A-Z\d])[^.;!?]{1,80})",
              r"{who}(?:now )?in\s+(?P<value>(?-i:[A-Z])[^.;!?]{1,60}?) (?:now|these days|nowadays)\b(?! (?:for|on|until|till|with|to|visiting)\b)"),
             (r"{who}(?:(?:moved|relocated)|we (?:just |recently )?relocated)\s+(?:from\s+[^.,;!?]{2,40}?\s+)?(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})",),
@@ -89,7 +89,7 @@ _SLOTS = tuple(
         (
             (r"{who}(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})",),
             (r"{who}(?:joined(?= (?:the )?(?-i:[A-Z\d]))|started (?:work |working )?at|(?:started|got|have|landed|accepted) a (?:new )?(?:job|position|role) (?:at|with))\s+(?P<value>[^.;!?]{2,80})",),
-            (r"{who}(?:quit|left|resigned from|lost|laid off from|fired from)\s+(?:my job (?:at|with|for)\s+)?(?P<value>[^.;!?]{2,80})",),
+            (r"{who}(?:quit|left|resigned from|lost|laid off from|fired from)\s+(?:my job (?:at|with|for)\s+|(?!(?:my|our|his|her|their|some|an?)\b))(?P<value>(?:(?! (?:at|with|behind|for|from)\b)[^.;!?]){2,80}?)(?: (?:last|this|in|on|after|for|because)\b[^.;!?]*)?[.!]?$",),
             "works working employed joined job",
         ),
         (
@@ -105,6 +105,11 @@ _SLOTS = tuple(
              r"{who}(?:been |turned |went |gone )*(?P<value>vegetarian|vegan|pescatarian|omnivore|carnivore){alone}"),
             (), (), "vegetarian vegan pescatarian",
         ),
+        (
+            (r"^i (?:have|['\u2019]ve got) an? (?:\w+ )?(?P<value>girlfriend|boyfriend|partner|fianc\w+)\b",), (),
+            (r"^(?:we|(?:my )?(?:[\w'-]+ )*and i) (?:just |recently |finally |have |['\u2019]ve )*(?:broke|split|broken) up\b(?P<value>)",),
+            "girlfriend boyfriend partner fiancee",
+        ),
         ((r"\bich (?:wohne|lebe)\b.*? in (?P<value>.+)",), (r"\bich bin\b.*? nach (?P<value>.+?) (?:um)?gezogen",), (), "wohne lebe gezogen umgezogen"),
         ((r"\bj['\u2019]habite (?:\u00e0|en|au) (?P<value>.+)",), (r"\bj['\u2019]ai (?:d\u00e9|em)m\u00e9nag\u00e9 (?:\u00e0|en|au) (?P<value>.+)",), (), "habite d\u00e9m\u00e9nag\u00e9 emm\u00e9nag\u00e9"),
         ((r"\bvivo en (?P<value>.+)",), (r"\bme (?:he mudado|mud\u00e9) a (?P<value>.+)",), (), "vivo mudado mud\u00e9"),
@@ -112,6 +117,35 @@ _SLOTS = tuple(
     )
 )  # fmt: skip
 """The things that a person has one of: the forms that state it, that change it and that end it, and the words of all."""
+
+_HAVE = r"^(?:i|we)(?:['\u2019]ve got| have| own| got| drive| ride| keep) (?:an?|the|my|our|one)? ?(?P<object>.+)$"
+_DO = r"^(?:i|we) (?:\w+ly |always |still |often )?(?!(?:like|love|hate|enjoy|want|prefer|need|plan|hope)\b)(?P<object>.+)$"
+_BUSY = r"^(?:i|we)(?:['\u2019]m| am|['\u2019]re| are)? (?:currently |still )?(?:writing|write|working on|doing|preparing|building|study|studying) (?P<object>.+)$"
+_LATELY = r"(?:(?:have|has|['\u2019]ve|just|recently|finally|sadly) )*"
+_THING = r"(?P<what>[\w' -]{2,40}?)"
+_ENDS_FACT = tuple(
+    (re.compile(new, re.IGNORECASE), re.compile(old, re.IGNORECASE))
+    for new, old in (
+        (rf"^(?:my|our) {_THING} {_LATELY}(?:died|passed away|ran away|was (?:put (?:down|to sleep)|stolen)|got stolen)\b", _HAVE),
+        (rf"^(?:i|we) {_LATELY}(?:sold|gave away|got rid of|crashed) (?:my|our) (?:old )?{_THING}(?: (?:last|in|on|to|for|because|yesterday)\b.*)?[.!]?$", _HAVE),
+        (rf"^(?:i|we) {_LATELY}(?:quit|stopped|gave up) (?!(?:going|doing|being|having|getting|trying) ?(?:after|when|because|[.!]?$)){_THING}(?: (?:last|in|on|for|because|after|when)\b.*)?[.!]?$", _DO),
+        (rf"^(?:i|we) {_LATELY}(?:finished|completed|submitted|handed in|defended|graduated (?:in|from)) (?:my |our |the )?{_THING}(?: (?:degree|studies|diploma))?(?: (?:last|in|on|yesterday)\b.*)?[.!]?$", _BUSY),
+    )
+)  # fmt: skip
+"""What ends something, and the form of what it ends: "My dog died" ends "I have a dog"."""
+
+_HAVE_SEVERAL = re.compile(
+    r"(?:sister|brother|sibling|son|daughter|kid|child|twin|cousin|aunt|uncle|niece|nephew|friend|grand\w+|colleague|neighbou?r|roommate|flatmate|client|student|pet|dog|cat|hobby|hobbies|language)s?",
+    re.IGNORECASE,
+)
+"""Whom a person may have several of: two names are two of them."""
+
+_COUNTRY = re.compile(
+    r"(?:the )?(?:Germany|Austria|Switzerland|France|Italy|Spain|Portugal|England|Scotland|Wales|Ireland|Britain|UK|United (?:Kingdom|States)|US|USA|States|America|Canada|Mexico|Brazil|Argentina|Chile|Norway|Sweden|Denmark|Finland|Netherlands|Belgium|Poland|Greece|Turkey|Russia|Ukraine"
+    r"|India|China|Japan|Korea|Vietnam|Thailand|Indonesia|Australia|New Zealand|Egypt|Kenya|Nigeria|Ghana|South Africa|Europe|Asia|Africa)\b",
+    re.IGNORECASE,
+)
+"""A place that others are in: who lives in Rome lives in Italy."""
 
 _BECOMES = re.compile(
     r"^i(?:['\u2019]m| am) (?:now )?(?:an? )(?!(?:[\w-]+ )*?(?:m[ou]m|mother|dad|father|parent|grand\w+|aunt|uncle|widow\w*|member|fan|citizen|resident|\w*owner|veg\w+)\b)"
@@ -181,9 +215,11 @@ def is_contrary(new: str, old: str) -> bool:
     if content_key(new) == content_key(old):
         return False
     new, old = new.strip(), old.strip()
-    if _is_elsewhere(new, old) or _is_reversed(new, old):
+    if _is_elsewhere(new, old) or _is_reversed(new, old) or _ends(new, old):
         return True
     one, other = _find_value(new), _find_value(old)
+    if one and other and (_have_forms_of_their_own(one, other) or _HAVE_SEVERAL.fullmatch(one["what"].split()[-1])):
+        return _is_denied(new, old)
     if one and other and _subject_key(one["what"]) == _subject_key(other["what"]) not in _HOLDS_MANY:
         return bool(_ANOTHER.search(one["what"])) == bool(_ANOTHER.search(other["what"])) and _differ(
             one["value"], other["value"]
@@ -255,11 +291,51 @@ def _is_elsewhere(new: str, old: str) -> bool:
         if before is None:
             continue
         if ended := _first_match(ends, new):
-            return not _differ(ended["value"], before["value"])
+            return not ended["value"] or not _differ(ended["value"], before["value"])
         now = _first_match(stays, new) or _first_match(comes, new)
         if now and (now.re in stays or before.re in stays):
-            return _differ(now["value"], before["value"])
+            is_wider = bool(_COUNTRY.match(now["value"])) != bool(_COUNTRY.match(before["value"]))
+            return not is_wider and _differ(now["value"], before["value"])
     return False
+
+
+def lives_elsewhere(new: str, old: str) -> bool:
+    """True for two places where a person lives, of which the newer one holds: "I live in Lyon", "I live in Rome"."""
+    lives = _SLOTS[0][0][0]
+    is_place = all((place := lives.match(text)) and place["value"][0].isupper() for text in (new, old))
+    return is_place and _is_elsewhere(new, old)
+
+
+def _ends(new: str, old: str) -> bool:
+    """True for something that ended: what somebody had, did or was busy with."""
+    for ending, form in _ENDS_FACT:
+        if (ended := ending.match(new)) and (before := form.match(old)):
+            return _terms(ended["what"]) <= _terms(" ".join(before["object"].split()[:4])) and bool(
+                _terms(ended["what"])
+            )
+    return False
+
+
+def _have_forms_of_their_own(one: re.Match[str], other: re.Match[str]) -> bool:
+    """True where one says what a thing is, and the other where or whence: "is a Toyota" and "is blue"."""
+    forms = [
+        re.search(r"\b(?:an?|from|in|on|at|to)\b(?=\s*$)|^an? |^from ", text, re.IGNORECASE)
+        for text in map(_value_frame, (one, other))
+    ]
+    kinds = {form[0].strip().lower() if form else "" for form in forms}
+    kinds = {"a" if kind == "an" else kind for kind in kinds}
+    return (
+        len(kinds) > 1
+        and bool(kinds & {"a", "from"} or {"in", "on"} <= kinds)
+        and not any(_DAY.search(match["value"]) for match in (one, other))
+    )
+
+
+def _value_frame(match: re.Match[str]) -> str:
+    """Return what stands right before a value, and its first word."""
+    before = match.string[max(0, match.start("value") - 5) : match.start("value")]
+    first = match["value"].split()[0].lower()
+    return first + " " if first in ("a", "an", "from") else before
 
 
 def _is_reversed(new: str, old: str) -> bool:

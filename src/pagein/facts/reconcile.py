@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactStated, Source
-from pagein.facts.contradiction import is_contrary, specifics
+from pagein.facts.contradiction import is_contrary, lives_elsewhere, specifics
 from pagein.facts.fact import Fact, UnknownFact, checked_category, content_key, parse_fact_id
 from pagein.facts.ledger import Ledger
 from pagein.facts.retention import Capacity, select_evictions
@@ -45,16 +45,19 @@ def judge(draft: FactDraft, facts: Iterable[Fact], embed: Callable[[str], Sequen
     """Compare a draft with similar facts; ``embed`` returns a text's embedding, if there is an embedder.
 
     A fact that says the same is confirmed. A contrary one is disputed, and stays: without a model it is safer to keep both.
+    Where somebody lives, the newest place holds.
     """
-    same, disputes = "", []
+    same, disputes, moved = "", [], []
     for fact in facts:
         if fact.id in draft.supersedes or fact.scope != draft.scope:
             continue
-        if is_contrary(draft.content, fact.content):
+        if lives_elsewhere(draft.content, fact.content):
+            moved.append(fact.id)
+        elif is_contrary(draft.content, fact.content):
             disputes.append(fact.id)
         elif not same and _is_same(draft.content, fact.content, embed):
             same = fact.id
-    return Judgement(same, disputes=tuple(disputes))
+    return Judgement(same, supersedes=tuple(moved), disputes=tuple(disputes))
 
 
 def _is_same(one: str, other: str, embed: Callable[[str], Sequence[float]] | None) -> bool:
