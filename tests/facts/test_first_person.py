@@ -53,6 +53,7 @@ STATED = {
 }  # fmt: skip
 
 NOT_STATED = (
+    "We all make mistakes and we learn from them.", "We humans learn from our mistakes.",
     "I prefer the second option you gave.", "I drive myself crazy with this bug.", "I play with the idea of rewriting it.", "I pay no attention to warnings.", "I always forget the syntax of this command.", '"Call me Ishmael" is the first line of the book.', "For this exercise I am the customer.", "Test sentence: I have three cats.",
     "Always look on the bright side, as the song goes.", "I never said I was a doctor.", "I almost moved to Oslo once.", "I review the code now.", "// my favourite hack is below",
     "Write a story in the first person: I am a lighthouse keeper.", "INFO my name is worker-7", "From: Ana\nI am out of office until May 3.", "I watch the video and it stops.", "lol I'm a potato person.",
@@ -85,6 +86,7 @@ FOREIGN = {
 }  # fmt: skip
 
 FOREIGN_NOT = (
+    "Diese Woche gehe ich jeden Tag ins Schwimmbad.", "Cette semaine je cours tous les matins.", "\u8fd9\u5468\u6211\u6bcf\u5929\u8dd1\u6b65\u3002",
     "Wo wohne ich?", "Wenn ich in Berlin wohne, was kostet das?", "Er wohnt in Kiel.", '\u00dcbersetze "ich hei\u00dfe Anna" ins Englische.', "Ich bin gleich da.",
     "We gaan morgen zwemmen.", "We eten graag vis.", "I ragazzi sono arrivati tardi.", "I prezzi salgono ogni anno, come sempre.", "We wtorek id\u0119 do lekarza.", "I znowu pada deszcz.", "I djeca idu u \u0161kolu.",
     "Nein, ich bin satt.", "Non, je suis pr\u00eat.", "No, soy yo otra vez.", "\u4e0d\uff0c\u6211\u6ca1\u6709\u3002",
