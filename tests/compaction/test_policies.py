@@ -99,5 +99,17 @@ def test_in_a_large_view_no_step_leaves_for_its_number(policy):
         assert sum(isinstance(entry.item, ActionStep) for entry in view.run) > 15
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_new_result_that_does_not_fit_has_a_third_of_the_budget(policy):
+    # Without a step that clips, as in tiers, the floor cut one of 74,000 tokens to 256, with 60,000 of 100,000 free.
+    with AgentMemory.open(":memory:", budget=10_000, policy=policy) as memory:
+        play_steps(memory, 30)
+        call = ToolCall("long", "read", '{"part": "all"}')
+        rows = (f"line {row} of the report speaks of pump number_{row} and its valves" for row in range(800))
+        memory.record(ActionStep("I read all.", (call,)), Observation(call.id, "\n".join(rows)))
+        view = memory.view()
+    assert 2_000 < view.run[-1].tokens < 4_000
+
+
 def test_every_named_policy_is_tried():
     assert {suite.named for suite in Named.__subclasses__()} == set(POLICIES)

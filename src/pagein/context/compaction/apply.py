@@ -11,6 +11,7 @@ from pagein.context.compaction.clips import clip_results
 from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
 from pagein.context.compaction.policies.chat import FoldUsers
+from pagein.context.compaction.policies.clip import Clip
 from pagein.context.compaction.policies.mask import mask_stubs
 from pagein.context.compaction.repeats import fold_repeats
 from pagein.context.talk import is_talk
@@ -64,7 +65,9 @@ def plan_floor(current: View, budget: Budget) -> Plan:
 
 def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
     is_over = view.tokens > view.limit
-    policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, _fold_talk, floor) if is_over else (policy,)
+    # The floor cuts to 256 tokens at once: a long result, and the oldest talk, first have what they have under the ladder.
+    behind: tuple[Callable[[View, Budget], Plan | None], ...] = (Clip(), _fold_talk, floor) if is_over else ()
+    policies = (policy, *behind)
     policies = (_mask_unimportant, *policies) if view.unimportant else policies
     policies = (_clip_read, *policies) if view.tools.clip else policies
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
