@@ -66,8 +66,8 @@ def plan_floor(current: View, budget: Budget) -> Plan:
 def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
     is_over = view.tokens > view.limit
     # The floor cuts to 256 tokens at once: a long result, and the oldest talk, first have what they have under the ladder.
-    behind: tuple[Callable[[View, Budget], Plan | None], ...] = (Clip(), _fold_talk, floor) if is_over else ()
-    policies = (policy, *behind)
+    policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy,)
+    policies = (policy, Clip(), _fold_talk, floor) if is_over else policies
     policies = (_mask_unimportant, *policies) if view.unimportant else policies
     policies = (_clip_read, *policies) if view.tools.clip else policies
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
