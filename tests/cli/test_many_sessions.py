@@ -69,3 +69,22 @@ def test_a_command_that_takes_long_says_how_far_it_is(tmp_path, monkeypatch, wor
     monkeypatch.setattr(_output, "progress_bar", bar)
     assert main(shlex.split(words.replace("DB", str(path)).replace("FILE", str(tmp_path / "out.jsonl")))) == 0
     assert bars[label] == [total, total]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a descriptor in a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_command_runs_where_its_streams_are_closed(db, closed):
+    command = shlex.join([sys.executable, "-m", "pagein", "log", str(db)])
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_sessions_whose_names_show_nothing_are_in_quotes(tmp_path, capsys):
+    names = ("", " ", "\n", "\u202e", "web app")
+    for name in names:
+        with contextlib.closing(SQLiteLog(tmp_path / "runs.db", session=name, synchronous="OFF")) as log:
+            log.append([TaskStep("Go.")], after=0, at=1.0)
+    assert main(["log", str(tmp_path / "runs.db")]) == 0
+    out = capsys.readouterr().out
+    assert all(repr(name) in out for name in names[:-1])
+    assert "'web app'" not in out

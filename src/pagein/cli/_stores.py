@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from pagein.backends.base import Store
 from pagein.backends.open import display_name, open_log
+from pagein.cli import _output
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry, StoredLog
@@ -74,6 +75,15 @@ def choose_session(db: str, names: Sequence[str], session: str | None) -> str:
     if session not in names and not is_reserved(session):
         raise ConfigurationError(f"{store}: no session {session!r}; there are {some_names}. {OTHER_TENANT}")
     return session
+
+
+def shown_name(name: str) -> str:
+    """The name of a session as text that can be seen, in quotes where it is empty, or has spaces at an end or control characters.
+
+    >>> shown_name("web app"), shown_name(""), shown_name("a\\n")
+    ('web app', "''", "'a\\\\n'")
+    """
+    return name if name and _output.strip_control(name.strip()).replace("\n", "") == name else repr(name)
 
 
 def users_hint(users: Sequence[str]) -> str:

@@ -112,7 +112,7 @@ def retain(
         _output.print_json({"sessions": rows, "erased": not dry_run, **_erasure_as_dict(retention.erasure)})
         return 0
     for name, last in retention.sessions:
-        _output.print_text(f"{name}: last entry {_output.format_time(last)} UTC")
+        _output.print_text(f"{_stores.shown_name(name)}: last entry {_output.format_time(last)} UTC")
     state = "would be erased" if dry_run else "erased"
     _output.print_text(f"{_output.count_of(len(retention.sessions), 'session')} {state}")
     return 0

@@ -284,7 +284,9 @@ def verify(
         for name, result in results.items():
             erased = f" ({result.erased:,} erased)" if result.erased else ""
             state = "ok" if result.ok else "DAMAGED"
-            _output.print_text(f"{name}: {_output.count_of(result.entries, 'entry', 'entries')}{erased}, {state}")
+            _output.print_text(
+                f"{_stores.shown_name(name)}: {_output.count_of(result.entries, 'entry', 'entries')}{erased}, {state}"
+            )
             for problem in result.problems:
                 where = "the log" if problem.position is None else step_handle(problem.position)
                 _output.print_text(f"  {where}: {problem.what}")
@@ -306,9 +308,8 @@ def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) ->
         _output.print_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
         return 0
     title = f"{len(names)} sessions; choose one with --session"
-    _output.print_table(
-        title, "session", "entries", rows=((name, _output.format_count(entries[name])) for name in names)
-    )
+    rows = ((_stores.shown_name(name), _output.format_count(entries[name])) for name in names)
+    _output.print_table(title, "session", "entries", rows=rows)
     return 0
 
 
