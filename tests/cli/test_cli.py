@@ -1,5 +1,6 @@
 """The commands in process: what they print, where, and with which exit code."""
 
+import builtins
 import contextlib
 import importlib
 import inspect
@@ -386,3 +387,13 @@ def test_a_step_is_marked_from_the_command_line(run, db):
     code, _, err = run("ledger", db, "--mark", "s9999")
     assert code == 1
     assert "s9999" in err
+
+
+def test_ctrl_c_while_the_commands_load_is_no_traceback(run, db, monkeypatch):
+    def interrupt(name, *rest, __import__=builtins.__import__):
+        if name == "pagein.cli._app":
+            raise KeyboardInterrupt
+        return __import__(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", interrupt)
+    assert run("log", db)[0] == 130

@@ -57,6 +57,16 @@ def test_old_sessions_go_and_new_ones_stay(store):
     sound(store)
 
 
+def test_a_run_whose_clock_went_back_is_as_old_as_its_newest_entry(tmp_path):
+    times = iter([NOW - DAY_SECONDS, *[0.0] * 50])
+    with AgentMemory.open(tmp_path / "run.db", clock=lambda: next(times)) as memory:
+        memory.record(TaskStep("today"))
+        for number in range(4):
+            memory.record(TaskStep(f"by a clock that was set back {number}"))
+    assert retain(tmp_path / "run.db", 90 * DAY_SECONDS, dry_run=True, now=NOW).sessions == ()
+    assert retain(tmp_path / "run.db", 90 * DAY_SECONDS, dry_run=True, now=NOW + 90 * DAY_SECONDS).sessions != ()
+
+
 def live(path, session, word, **options):
     """A run with everything that a store can have of one, each with the word in it."""
     with AgentMemory.open(path, session=session, user="alice", task=f"{word}task", budget=1_500, **options) as memory:

@@ -19,6 +19,9 @@ __all__ = ["build_app", "main", "new_app", "run_app"]
 __getattr__ = lazy_attributes(__name__, dict.fromkeys(("build_app", "new_app", "run_app"), "pagein.cli._app"))
 
 
+INTERRUPTED = 130
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Return its exit code: 0, 1 for an error, which is one line on stderr, 2 for wrong usage."""
     for name in ("stdout", "stderr"):
@@ -28,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         sys.stdout.write(f"pagein {__version__}\n")
         return 0
-    from pagein.cli._app import run_words  # noqa: PLC0415 - the commands load only where one is run
+    try:
+        from pagein.cli._app import run_words  # noqa: PLC0415 - the commands load only where one is run
 
-    return run_words(words)
+        return run_words(words)
+    except KeyboardInterrupt:  # while they load
+        return INTERRUPTED

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from pagein._common.version import __version__
-from pagein.cli import _output
+from pagein.cli import INTERRUPTED, _output
 from pagein.errors import PageinError
 
 USAGE = 2
 FAILED = 1
-INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 

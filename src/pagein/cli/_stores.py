@@ -78,10 +78,10 @@ def choose_session(db: str, names: Sequence[str], session: str | None) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name of a session as text that can be seen, in quotes where it is empty, or has spaces at an end or control characters.
+    """The name of a session as text that can be seen: in quotes where it is empty, or has control characters or spaces at an end.
 
-    >>> shown_name("web app"), shown_name(""), shown_name("a\\n")
-    ('web app', "''", "'a\\\\n'")
+    >>> shown_name("web app"), shown_name(" ")
+    ('web app', "' '")
     """
     return name if name and _output.strip_control(name.strip()).replace("\n", "") == name else repr(name)
 

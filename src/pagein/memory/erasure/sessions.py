@@ -25,6 +25,9 @@ from pagein.memory.erasure.redact import ErasedParts
 ENTRIES_AT_ONCE = 20_000
 """Entries that are erased in one transaction, about: who writes to the store waits for a moment, and not for all of them."""
 
+LAST_ENTRIES = 32
+"""Entries of which the newest time is that of a run."""
+
 _OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 
 
@@ -309,16 +312,19 @@ def _erase(
 
 
 def _last_time(store: Store, names: Iterable[str]) -> float | None:
-    """The time of the newest entry of these sessions; None where there is nothing left to erase."""
+    """The newest time in these sessions; None where there is nothing left to erase.
+
+    It is that of the last entries or of the first, whichever is later: a clock may have gone back.
+    """
     times: list[float] = []
     for name in names:
         if name.startswith(RESERVED):
             continue
         with contextlib.closing(store.log(name)) as log:
             head = log.head()
-            last = next(iter(log.read(head - 1, head)), None) if head else None
-        if last is not None and not (head == 1 and isinstance(last.body, Erased) and last.body.gone):
-            times.append(last.at)
+            last = next(iter(log.read(0, 1)), None) if head == 1 else None
+            if last is None or not (isinstance(last.body, Erased) and last.body.gone):
+                times += [row.at for row in (*log.rows(0, 1), *log.rows(max(1, head - LAST_ENTRIES), head))]
     return max(times, default=None)
 
 
