@@ -5,7 +5,8 @@ import json
 import pytest
 
 from pagein.cli import main
-from pagein.evaluation.talk import evidence_share
+from pagein.evaluation.talk import Talk, TalkQuestion, evidence_share, newest_and_bm25
+from pagein.tokens.estimates import ANY_ESTIMATE
 
 pytestmark = pytest.mark.slow
 
@@ -64,3 +65,18 @@ def test_a_turn_stands_in_a_request_that_has_most_of_it():
     assert evidence_share("The heron painting won the first prize in Leeds", [turn]) == 1.0
     assert evidence_share("The heron won a prize", [turn]) == 0.0
     assert evidence_share(turn, [turn, "Nobody said these words at all"]) == 0.5
+
+
+def test_a_turn_without_spaces_between_words_is_compared_by_its_letters():
+    turn = "我在图书馆看到了一本小说"
+    assert evidence_share(f"他说{turn}今天", [turn]) == 1.0
+    assert evidence_share("我在家看了一张画", [turn]) == 0.0
+
+
+def test_the_baseline_finds_words_that_have_no_spaces_between_them():
+    said = ("我在图书馆看到了一本小说", *("今天天气很好" for _ in range(40)))
+    question = TalkQuestion("1", "他在图书馆看什么？", "", said[:1])
+    messages = tuple({"role": "user", "content": text} for text in said)
+    talk = Talk("1", messages, (0.0,) * len(said), (question,))
+    ((_, text, _),) = newest_and_bm25(talk, 200, ANY_ESTIMATE)
+    assert said[0] in text

@@ -60,7 +60,9 @@ CHARS_PER_TOKEN = 4
 LAST_WORDS = "Good. What is next?"
 """The user's words at the end of a session with planted statements: they ask for nothing that was said."""
 
-_WORD = re.compile(r"\w+")
+_UNSPACED = "[\u0e00-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+_WORD = re.compile(rf"{_UNSPACED}|(?:(?!{_UNSPACED})\w)+")
+"""A word; of a script without spaces between words, a letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
     with contextlib.closing(sqlite3.connect(":memory:")) as database, database:
         database.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter unicode61')")
-        rows = ((at, message["content"]) for at, message in enumerate(talk.messages))
+        rows = ((at, _pair_letters(message["content"])) for at, message in enumerate(talk.messages))
         database.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
         for question in talk.questions:
             room = budget - counter.text(question.text) - MESSAGE_TOKENS
@@ -281,8 +283,17 @@ def _newest(costs: Sequence[int], room: int) -> set[int]:
     return numbers
 
 
+def _pair_letters(text: str) -> str:
+    """Write each pair of letters of a script without spaces as a word, as SQLite knows words by their spaces.
+
+    >>> _pair_letters("see 图书馆")
+    'see  图书  书馆 馆'
+    """
+    return re.sub(rf"{_UNSPACED}(?=({_UNSPACED}?))", lambda letter: f" {letter[0]}{letter[1]} ", text)
+
+
 def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    words = dict.fromkeys(re.findall(r"\w+", _pair_letters(text).lower()))
     rare = [word for word in words if word not in STOP_WORDS] or list(words)
     match = " OR ".join(f'"{word}"' for word in rare)
     rows = (
