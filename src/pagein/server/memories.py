@@ -273,8 +273,8 @@ class ServerMemory(HostMemory):
 
 def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple[list[Item], list[bytes]]]:
     """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
-    listed = yield from as_recorded(items, Chain(run), first)
-    return listed.items, listed.marks
+    recorded, marks, _ = yield from as_recorded(items, Chain(run), first)
+    return recorded, marks
 
 
 def _find_rewriting(run: RunState, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Rewriting | None]:

@@ -26,16 +26,8 @@ MAX_INSERTED = 3
 """Messages that a host may have put into a request of ours; with more it is no longer taken for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedRequest:
-    """The first ``count`` messages of a list, system prompts aside, are a request with ``added`` words of the host's.
-
-    The request ``covers`` the first so many fingerprints of the run.
-    """
-
-    count: int
-    covers: int
-    added: tuple[Item, ...]
+ChangedRequest = tuple[int, KnownList, tuple[Item, ...]]
+"""The number of the first messages of a list, system prompts aside, that are a request; that request; words of the host's."""
 
 
 def find_changed_request(request: RawRequest, run: RunState, least: int) -> ChangedRequest | None:
@@ -50,7 +42,7 @@ def find_changed_request(request: RawRequest, run: RunState, least: int) -> Chan
     for sent in reversed(run.transcript.sent):
         if sent.covers > run.log.list_start:
             match = _Comparison(request, messages, rows, sent, run).match(least)
-            best = match if match is not None and (best is None or match.count > best.count) else best
+            best = match if match is not None and (best is None or match[0] > best[0]) else best
     return best
 
 
@@ -119,7 +111,7 @@ class _Comparison:
             is_said = self.sent.has_ending and count == len(rows) and rows[-1] == hashes[-1]
             known = (path.before or _Path(path.at - 1)) if is_said else path
             if count - is_said > least and self._is_certain(known):
-                return ChangedRequest(count - is_said, self.sent.covers, path.added)
+                return count - is_said, KnownList(self.sent.covers, is_request=True), path.added
         return None
 
     def _extend(self, path: _Path, number: int) -> Iterator[_Path]:

@@ -63,20 +63,16 @@ ShortenedItem = tuple[int, bytes]
 """The number of a recorded item's fingerprint, and the fingerprint that a client's list has in its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientList:
-    """The items of a list as they were recorded, their fingerprints, and by item the handles of those that the list has shorter."""
+def as_recorded(
+    items: Sequence[Item], chain: lineage.Chain, first: int
+) -> Flow[tuple[list[Item], list[bytes], dict[ShortenedItem, str]]]:
+    """Compare a list's items with the chain from the place ``first`` on, and make those that a client changed the recorded ones.
 
-    items: list[Item]
-    marks: list[bytes]
-    shortened: dict[ShortenedItem, str]
-
-
-def as_recorded(items: Sequence[Item], chain: lineage.Chain, first: int = 0) -> Flow[ClientList]:
-    """Compare a list's items with the chain from the place ``first`` on, and make those that a client changed the recorded ones."""
+    Return them, their fingerprints, and the handles of those that the list has shorter.
+    """
     reader = _Reader(list(items), [fingerprint(item) for item in items], chain, first)
     yield from reader.align_items()
-    return ClientList(reader.items, reader.marks, reader.shortened)
+    return reader.items, reader.marks, reader.shortened
 
 
 @dataclass(slots=True)

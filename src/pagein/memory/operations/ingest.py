@@ -157,7 +157,7 @@ class ListReader:
         count, known = self._longest_known()
         added: tuple[Item, ...] = ()
         if changed := find_changed_request(self.request, self.run, count):
-            count, known, added = changed.count, KnownList(changed.covers, is_request=True), changed.added
+            count, known, added = changed
         if known is not None:
             start = self.hashes[count - 1][0] + 1
             items = (*added, *(yield from self._parse(start, known.covers)))
@@ -415,9 +415,8 @@ class ListReader:
         if is_lone and not all(mark.startswith(USER_PREFIX) for mark in self.chain.marks()):
             marks = [fingerprint(items[0])]
         else:
-            recorded = yield from as_recorded(items, self.chain, first)
-            self.shortened |= recorded.shortened
-            listed, marks = recorded.items, recorded.marks
+            listed, marks, shortened = yield from as_recorded(items, self.chain, first)
+            self.shortened |= shortened
         chain = self.chain.marks(first)
         return _AlignedList(listed, marks, chain, align(marks, chain, self.chain.skippable(first)), first)
 
