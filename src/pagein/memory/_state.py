@@ -212,6 +212,8 @@ class UsageState:
 
     budget: Budget
     calibration: Calibration = field(default_factory=Calibration)
+    is_named: bool = True
+    """False where neither a model nor a counter was named: no count is exact for a model that may be any."""
     counted: int = 0
     """The count of the last view until its usage is reported; 0 after that."""
     last_report: tuple[int, int] | None = None
@@ -274,7 +276,7 @@ class UsageState:
         """Compare a provider's count of the last request with the count made here.
 
         Where neither the request nor the budget says what tools cost, the growth since the last report is compared,
-        in which that cost cancels out; an exact counter learns nothing from it.
+        in which that cost cancels out; a counter that is exact for the model learns nothing from it.
         """
         self.reported, reported = usage, usage.input_tokens
         counted, self.counted = self.counted, 0
@@ -283,10 +285,13 @@ class UsageState:
         tools = self.budget.tools if self.counted_tools is None else self.counted_tools
         if tools or self.counted_tools is not None:
             self.calibration = self.calibration.observe(counted + tools, reported)
-        elif self.last_report is not None and not self.calibration.exact:
+        elif self.last_report is not None and not (self.calibration.exact and self.is_named):
+            if self.calibration.exact:
+                self.calibration = replace(self.calibration, exact=False, words=())
             counted_growth, reported_growth = counted - self.last_report[0], reported - self.last_report[1]
             if counted_growth * reported_growth > 0:
-                self.calibration = self.calibration.observe(abs(counted_growth), abs(reported_growth))
+                learned = self.calibration.observe(abs(counted_growth), abs(reported_growth))
+                self.calibration = learned if self.is_named else replace(learned, factor=max(1.0, learned.factor))
         self.last_report = (counted, reported)
 
     def shrink(self, last_tokens: int, window: int | None, requested: int | None) -> None:

@@ -193,7 +193,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         counter,
         _callback_registry(options.get("callbacks")),
         FoldedLog(Fold(counter)),
-        UsageState(as_budget(budget), Calibration(exact=counter.margin == 0)),
+        UsageState(as_budget(budget), Calibration(counter.margin == 0), is_named=bool(name or options.get("counter"))),
         page_in=PageInState(options.get("page_in", PAGE_IN_SHARE), prices_named(options.get("prices", "default"))),
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
         writers=None if summary_model is None else _open_accounts(options),
