@@ -285,13 +285,9 @@ class UsageState:
         tools = self.budget.tools if self.counted_tools is None else self.counted_tools
         if tools or self.counted_tools is not None:
             self.calibration = self.calibration.observe(counted + tools, reported)
-        elif self.last_report is not None and not (self.calibration.exact and self.is_named):
-            if self.calibration.exact:
-                self.calibration = replace(self.calibration, exact=False, words=())
-            counted_growth, reported_growth = counted - self.last_report[0], reported - self.last_report[1]
-            if counted_growth * reported_growth > 0:
-                learned = self.calibration.observe(abs(counted_growth), abs(reported_growth))
-                self.calibration = learned if self.is_named else replace(learned, factor=max(1.0, learned.factor))
+        elif self.last_report is not None:
+            growth = counted - self.last_report[0], reported - self.last_report[1]
+            self.calibration = self.calibration.observe_growth(*growth, is_named=self.is_named)
         self.last_report = (counted, reported)
 
     def shrink(self, last_tokens: int, window: int | None, requested: int | None) -> None:

@@ -65,6 +65,17 @@ class Calibration:
             _with_overhead(observed, estimated, reported) if self.exact else _with_ratio(observed, reported / estimated)
         )
 
+    def observe_growth(self, estimated: int, reported: int, *, is_named: bool) -> Calibration:
+        """Return the calibration after a growth of both counts since the last report, in which a constant cancels out.
+
+        An exact counter learns nothing from it. Where no model is named no count is exact, and the factor only rises.
+        """
+        if estimated * reported <= 0 or (self.exact and is_named):
+            return self
+        learner = replace(self, exact=False, words=()) if self.exact else self
+        learned = learner.observe(abs(estimated), abs(reported))
+        return learned if is_named else replace(learned, factor=max(1.0, learned.factor))
+
     def apply(self, estimated: int) -> int:
         """Return a count in the provider's tokens, rounded up; 0 stays 0."""
         return math.ceil(estimated * self.factor) + self.overhead if estimated > 0 else 0
