@@ -275,8 +275,7 @@ class UsageState:
     def learn(self, usage: Usage) -> None:
         """Compare a provider's count of the last request with the count made here.
 
-        Where neither the request nor the budget says what tools cost, the growth since the last report is compared,
-        in which that cost cancels out; a counter that is exact for the model learns nothing from it.
+        Where neither the request nor the budget says what tools cost, the growth since the last report is compared.
         """
         self.reported, reported = usage, usage.input_tokens
         counted, self.counted = self.counted, 0
