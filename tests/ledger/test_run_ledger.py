@@ -648,7 +648,8 @@ def test_a_label_before_each_message_is_its_speaker_and_no_setting():
 
 
 def test_of_several_speakers_what_surely_binds_stands_without_the_label():
-    ledger = fold(*group_chat("Bo Li: Never deploy on Fridays.", "Ana: The deadline is 4 May."))
+    guess = "Bo Li: Falling asleep in the library is a clear sign that you're putting in a lot of effort."
+    ledger = fold(*group_chat("Bo Li: Never deploy on Fridays.", "Ana: The deadline is 4 May.", guess))
     assert show(ledger)[-2:] == ["s10 Never deploy on Fridays.", "s11 The deadline is 4 May."]
 
 
@@ -674,7 +675,9 @@ def test_names_of_speakers_are_no_part_of_a_state_which_goes_on_the_same_way():
         assert not any("Hello" in line for line in show(one))
 
 
-def test_a_guess_that_was_replaced_still_comes_back_as_it_was_said():
-    ledger = fold("It's gonna be ok.", "It's not gonna be ok.")
-    assert [item.statement.text for item in ledger.superseded.values()] == ["It's gonna be ok."]
+def test_a_guess_that_was_replaced_still_comes_back_as_it_was_said_but_not_one_that_was_dropped():
+    ledger = fold("On a morning walk right now.", "Now its night time, aka time to sleep.")
+    assert [item.statement.text for item in ledger.superseded.values()] == ["On a morning walk right now."]
     assert ledger.superseded_texts() == {}
+    ledger.remove(2, 0)
+    assert ledger.superseded_texts() == {2: ("Now its night time, aka time to sleep.",)}

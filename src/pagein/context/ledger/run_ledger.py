@@ -60,11 +60,13 @@ class RunLedger:
         return tuple(items)
 
     def _find_statements(self, text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
-        """Find the statements of a text. Where several people talk to one another, what is only likely to bind is for them."""
+        """Find the statements of a text. Where several people talk to one another, what may be small talk is for them."""
         if speaker != "user":
             return find_statements(text, speaker)
         statements = find_statements(self._speakers.hear(text), speaker)
-        return tuple(filter(is_sure, statements)) if self._speakers.are_several else statements
+        if not self._speakers.are_several:
+            return statements
+        return tuple(statement for statement in statements if not (is_guess(statement) or statement.is_weak))
 
     def remove(self, position: int, number: int) -> bool:
         """Drop an item; False where there is none. Its text counts as superseded."""
@@ -88,11 +90,12 @@ class RunLedger:
                 del items[key]
 
     def superseded_texts(self) -> Mapping[int, tuple[str, ...]]:
-        """Return the replaced sentences by position; a sentence that was said again is not among them, nor is a guess."""
+        """Return the replaced sentences by position; a sentence that was said again is not among them, nor a guess that was not dropped."""
         current = {item.statement.text for item in self.items.values()}
         texts: dict[int, tuple[str, ...]] = {}
         for (position, _), item in self.superseded.items():
-            if item.statement.text not in current and is_sure(item.statement):
+            is_gone = is_sure(item.statement) or item.replaced_by == position
+            if item.statement.text not in current and is_gone:
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
