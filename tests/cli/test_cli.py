@@ -389,6 +389,14 @@ def test_a_step_is_marked_from_the_command_line(run, db):
     assert "s9999" in err
 
 
+def test_ctrl_c_in_a_command_has_the_exit_code_of_an_interrupt(run, db, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pagein.cli._stores.list_sessions", interrupt)
+    assert run("log", db)[::2] == (130, "")
+
+
 def test_ctrl_c_while_the_commands_load_is_no_traceback(run, db, monkeypatch):
     def interrupt(name, *rest, __import__=builtins.__import__):
         if name == "pagein.cli._app":

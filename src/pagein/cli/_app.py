@@ -56,7 +56,10 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit:  # the console that prints the help exits so where the pipe was closed
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # cyclopts ends so at Ctrl-C
+            return INTERRUPTED
+        # The console that prints the help exits so where the pipe was closed.
         _output.silence_stdout()
         return PIPE_CLOSED
     return code if isinstance(code, int) else 0
