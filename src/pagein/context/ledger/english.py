@@ -216,12 +216,13 @@ EXPLICIT = re.compile(
 )
 """Words that say that something is to be otherwise than before; "new", "now" and "again" stand in other sentences, too."""
 DONE = re.compile(
+    r"^\W*(?:(?!I\b)[\w'-]+ ){1,4}?(?:lifted|raised|lowered|moved|changed|extended|pushed|cut|increased|reduced|postponed)(?= (?:the|my|our|it|that|this)\b)|"
     r"\b(?:(?:I|we|you|he|she|they|it|who|that|there)(?:'(?:m|re|s)| am| are| is| was| were)(?: (?:now|not|only|all|\w+ing|\w+ed))*"
     r"|(?:(?:I|we|you|he|she|they|it|who|that)(?:'ll|'ve|'d)?|will|would|won't|shall|can|can't|cannot|could|must|mustn't|should|may|to|don't|doesn't|please|let's)"
     r"(?: (?:not|never|always|only|now|also|be|have|has|had|been|will|won't|can|can't|must|should|may|need|going|to))*(?! (?:am|are|is|was|were)\b) \w+)\b",
     re.IGNORECASE,
 )
-"""What somebody does: a pronoun or an auxiliary with its verb."""
+"""What somebody does: a pronoun or an auxiliary with its verb, or who changed something: "Management lifted the target"."""
 LIFTS = re.compile(
     r"\b(?:(?:is|are|'s|be|it's|that's|feel) (?:now |totally |perfectly |also |actually )?(?:fine|ok|okay|allowed|permitted|acceptable|alright|all right|free to|no problem|good to go|welcome|possible|back on|not (?:needed|necessary|required) any ?more|optional)(?: now| again| too| after all| from now on| with me| by me)?|(?:you|we|they) (?:can|may|could)(?: now| also| again)? (?=.*\b(?:now|again|after all|from now on|too|as well)\b)|(?:you|we|they) (?:now )?(?:can|may) (?:go ahead|ignore)|no need to|(?:don't|doesn't|do not|does not) (?:have to|need to|need|matter|apply)|no longer (?:applies|apply|need\w*|valid|hold\w*|matters?|necessary|required|in force|forbidden|a rule|true|relevant)?|(?:rule|ban|limit|restriction|freeze|embargo|ban) (?:on [\w ]{1,30} )?(?:is|has been|was|are)? ?(?:lifted|gone|over|off|dropped|cancel\w+|relaxed|void)|(?:lift|drop|forget|ignore|scrap|cancel|relax|ditch|waive|never mind) (?:(?:what|everything(?: that)?) (?:I|we) (?:said|told you|asked|wrote)|the|that|my|our) [\w' -]{0,40}?(?:rule|limit|ban|restriction|requirement|freeze|policy|cap|thing|bit|part)?|(?:isn't|aren't|no longer|not) (?:a )?(?:needed|necessary|required|secret|confidential|forbidden|off[- ]limits) any ?(?:more|longer)|isn't (?:needed|necessary|required)|not (?:a problem|an issue) any ?more|called off|off the table|is (?:cancelled|canceled|off|over))",
     re.IGNORECASE,
