@@ -681,3 +681,22 @@ def test_a_guess_that_was_replaced_still_comes_back_as_it_was_said_but_not_one_t
     assert ledger.superseded_texts() == {}
     ledger.remove(2, 0)
     assert ledger.superseded_texts() == {2: ("Now its night time, aka time to sleep.",)}
+
+
+@pytest.mark.parametrize(
+    "said", ["Never deploy before 10:30 on Mondays.", "The server is https://example.org, never call it."]
+)
+def test_of_several_speakers_a_colon_within_a_message_is_no_label(said):
+    ledger = RunLedger()
+    for number in range(10):
+        ledger.learn(number, f"{('Ann', 'Ben')[number % 2]}: I saw the film number {number}", "user")
+    (item,) = ledger.learn(10, said, "user")
+    assert item.statement.text == said
+
+
+def test_kinds_of_messages_are_no_speakers():
+    ledger = RunLedger()
+    for number in range(10):
+        ledger.learn(number, f"{('Task', 'Note')[number % 2]}: I saw the film number {number}", "user")
+    (item,) = ledger.learn(10, "Note: I'd like the server on port 8081.", "user")
+    assert item.statement.text == "Note: I'd like the server on port 8081."

@@ -640,9 +640,23 @@ def test_rules_of_somebody_else_bind_nobody_here(lead):
         "My doctor's rules:",
         "Use my style guide:",
         "Security policy for this repo:",
+        "The client wants this:",
+        "The assignment states:",
+        "The function has these requirements:",
+        "The API has the following limits:",
+        "We build it for Acme. Acme's requirements:",
+        "The next release's requirements:",
+        "Today's rules:",
+        "There's a list of conditions:",
+        "Could you apply the client's rules:",
     ],
 )
 def test_rules_that_the_agent_is_to_follow_hold_whoever_wrote_them(lead):
     rules = "- Never leave luggage in the hall.\n- Always bring a towel."
     found = [item.text for item in find_statements(f"{lead}\n{rules}", "user")]
     assert [text.rpartition(": ")[2] for text in found[-2:]] == [line[2:] for line in rules.splitlines()]
+
+
+def test_a_paragraph_with_rules_of_somebody_else_ends_before_the_users_own():
+    (own,) = find_statements("My neighbour's rules:\nNever park here.\n\nAnd you: never touch the database.", "user")
+    assert own.text == "And you: never touch the database."

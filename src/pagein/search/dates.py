@@ -102,14 +102,14 @@ def first_date(text: str, now: float | None = None) -> float | None:
 
 
 def _calendar_windows(text: str, now: float | None) -> Iterator[DateWindow]:
-    spans: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
     for pattern in _CALENDAR_PATTERNS:
         for match in pattern.finditer(text):
-            if any(start < match.end() and match.start() < end for start, end in spans):
+            if any(taken[match.start() : match.end()]):
                 continue
             window = _calendar_window(match, now)
             if window is not None:
-                spans.append(match.span())
+                taken[match.start() : match.end()] = b"\1" * len(match[0])
                 yield window
 
 

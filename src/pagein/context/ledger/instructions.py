@@ -52,18 +52,19 @@ _OF_OTHERS = re.compile(
 )
 """A line that presents rules, and says whose they are."""
 _SENTENCE_END = re.compile(r"[.!?]\s")
-_OWN_OWNER = re.compile(
-    r"(?!.*\b(?:other|old|previous|former|last|ex|another|next)\b).*\b(?:(?:my|our) (?:[\w-]+ )*?(?:doctor|dietician|physio\w*|therapist|boss|manager|lead|client|customer|lawyer|accountant|legal|compliance|security)"
-    r"|(?:my|our|this|the|project|here|of) ?(?:[\w-]+ )*?(?:project|repo(?:sitory)?|team|codebase|company|firm|apps?|service|shop|office|department|house|family|kitchen|business|studio|lab|agency|product|site|brand|chat|conversation|game|story))\s*$",
+_FOREIGN = re.compile(
+    r"\b(?:colleague|friend|neighbou?r|land(?:lord|lady)|hostel|hotel|motel|campsite|airbnb|resort|airline|airport|ferry|cruise|railway|taxi|restaurant|caf[e\u00e9]|pub|gym|spa|zoo|museum|church|temple|insurer|(?:job|housing) (?:ad|advert|offer|posting|listing)|advert"
+    r"|employer|recruiter|competitor|rival|wife|husband|spouse|girlfriend|boyfriend|mother|mum|mom|father|dad|parents|sister|brother|aunt|uncle|cousin|grand\w+|son|daughter|roommate|flatmate|housemate|teacher|author|blogger|article|newspaper)s?\b"
+    r"|\b(?:old|previous|former|last|ex|other)[ -](?:\w+ )?(?:company|firm|job|team|boss|manager|client|school|flat|office)\b",
     re.IGNORECASE,
 )
-"""An owner whose rules bind the speaker, and so the agent."""
+"""An owner elsewhere, whose rules the speaker tells of. Rules of all others, such as a client, a ticket or a function, are the task."""
 _TO_AGENT = re.compile(
     r"\b(?:you|your|follow(?:s|ed)?(?! this rule)|obey|respect|stick|adhere|appl(?:y|ies)|use|keep to|observe|binding|please|by them)\b(?<!the following)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"\W*(?:what|which|is|are|do|does|did|how|why|should|can|could|would|compare|summari[sz]e|explain|translate|review|check)\b",
+    r"\W*(?:what|which|is|are|do|does|did|how|why|(?:should|can|could|would)\b(?!.*\b(?:follow|obey|respect|apply|use|adhere|observe)\b)|compare|summari[sz]e|explain|translate|review|check)\b",
     re.IGNORECASE,
 )
 
@@ -78,8 +79,8 @@ def is_of_others(lead: str) -> bool:
     whose = _OF_OTHERS.search(lead) if len(lead) <= LEAD_MAX_CHARS else None
     if whose is None or (_TO_AGENT.search(lead) and not _ASKS.match(lead)):
         return False
-    owner = whose["owner"] or whose["place"] or whose["subject"] or ""
-    return not _OWN_OWNER.match(owner)
+    owner = whose["owner"] or whose["place"] or whose["subject"]
+    return owner is None or _FOREIGN.search(owner) is not None
 
 
 _PERSONA = re.compile(
@@ -141,11 +142,12 @@ def parts_of(text: str) -> Iterator[TextPart]:
 
 
 def without_rules_of_others(text: str) -> str:
-    """Return a text without the lines that present rules of somebody else, and what these present: a list, or all that follows."""
-    lines, own, is_theirs = text.split("\n"), list[str](), False
+    """Return a text without the lines that present rules of somebody else, and what these present: a list, a paragraph, or all that follows."""
+    lines, own, is_theirs, is_paragraph = text.split("\n"), list[str](), False, False
     for number, line in enumerate(lines):
+        is_paragraph = is_paragraph and bool(line.strip())
         is_theirs = is_theirs and (not line.strip() or bool(LIST_MARK.match(line)))
-        if is_theirs:
+        if is_theirs or is_paragraph:
             continue
         lead, mark, rest = line.partition(":" if ":" in line else "?")
         if not mark or (mark == "?" and rest.strip()) or not is_of_others(lead):
@@ -153,7 +155,9 @@ def without_rules_of_others(text: str) -> str:
             continue
         below = next(filter(str.strip, lines[number + 1 : number + 3]), "")
         if not rest.strip() and mark == ":" and not LIST_MARK.match(below):
-            break
+            if not "".join(lines[number + 1 : number + 2]).strip():
+                break
+            is_paragraph = True
         is_theirs = not rest.strip()
         if mark == "?" and not LIST_MARK.match(below):
             own.append(line)

@@ -14,8 +14,11 @@ them: in a list of settings each line has another one."""
 MAX_SPEAKERS = 200
 """Labels that are counted."""
 
-_LABEL = re.compile(r"\s*([^\W\d_][^\n:\uff1a!?\u3002]{0,60})[:\uff1a]\s*(?=\S)")
-"""Something short before a colon: "Dr. Ames: "."""
+_LABEL = re.compile(
+    r"\s*(?!(?i:tasks?|notes?|todo|questions?|answers?|observations?|errors?|warnings?|info|context|input|output|results?|steps?|goals?|bugs?|fix|feat|issues?|updates?|reminder|rules?|important|PS)\b)"
+    r"([^\W\d_][^\n:\uff1a!?\u3002]{0,60})[:\uff1a]\s*(?=\S)"
+)
+"""Something short before a colon that is no kind of message: "Dr. Ames: "."""
 
 
 class Speakers:
@@ -42,7 +45,8 @@ class Speakers:
         checksum = zlib.crc32(label[1].encode("utf-8", "surrogatepass"))
         if checksum in self._labels or len(self._labels) < MAX_SPEAKERS:
             self._labels[checksum] += 1
-        return text[label.end() :] if self.are_several else text
+        # What was before a colon once may be words of the message: "Never deploy before 10:30".
+        return text[label.end() :] if self.are_several and self._labels[checksum] > 1 else text
 
     def copy(self) -> Speakers:
         """Return an independent copy."""
