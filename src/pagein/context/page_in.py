@@ -31,6 +31,7 @@ from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Snippet
+    from pagein.search.passages import Passage
 
 _EXTRACT_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 """The marks before the lines of an extract."""
@@ -70,9 +71,13 @@ TALK_MAX_TOKENS = 8_000
 """Tokens of that room at most. Beyond it turns come that only share words with the question: 8 questions of LongMemEval in
 80,000 tokens of talk have all of the evidence at a budget of 40,000, as without this."""
 
-QUESTION_TOKENS = 100
-"""Tokens of the user's newest message up to which it is a question, for which whole turns come back. A longer one brings what it is
-about, as a file, a page, or what another agent found: the longer it is, the less comes back."""
+QUESTION_TOKENS, SPOKEN_TOKENS = 100, 400
+"""Tokens of the user's newest message up to which it is a question, for which whole turns come back, and up to which it is spoken.
+A longer one brings what it is about, as a file, a page, or what another agent found: the longer it is, the less comes back."""
+
+QUESTION_MARKS, UNASKED_TALK_SHARE = "?\uff1f\u061f\u037e\u055e\u1367", 0.4
+"""The signs of a question, and what the search has of that room where the user's message has none: talk goes on, and the newest turns
+that left have the rest. Decision 0066 has the figures."""
 
 TALK_FREE_FACTOR = 1.3
 """What a page-in may have of that room where the view has more free: compactions plan with the room itself. Chats of short
@@ -196,6 +201,11 @@ class PageIn:
     sources: tuple[BlockSource, ...] = ()
     names: tuple[int, ...] = ()
 
+    @property
+    def has_newest_turns(self) -> bool:
+        """True if it has the newest turns that left, which stay the same until the next compaction."""
+        return any(source.kind == "recent" for source in self.sources)
+
 
 def _drop_contained_names(names: Iterable[str]) -> list[str]:
     """Drop the names that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
@@ -257,19 +267,38 @@ def is_user_turn(view: View) -> bool:
 
 
 def talk_room(view: View, limit_share: float) -> int:
-    """Return the tokens that a page-in may have where the user speaks in a run that is talk; else 0."""
+    """Return the tokens that page-ins may have where the user speaks in a run that is talk; else 0."""
     if not is_user_turn(view) or not is_talk(view):
         return 0
-    said = next(entry.tokens for entry in reversed(view.run) if isinstance(entry.item, TaskStep))
-    share = limit_share * TALK_PAGE_IN_FACTOR * min(1.0, QUESTION_TOKENS / said)
+    said = _newest_user_entry(view).tokens
+    share = limit_share * TALK_PAGE_IN_FACTOR * (1.0 if said <= SPOKEN_TOKENS else QUESTION_TOKENS / said)
     return min(int(view.limit * share * speech_share(view)), TALK_MAX_TOKENS)
+
+
+def search_room(view: View, limit_share: float) -> int:
+    """Return the part of that room for what the search finds: all of it for a short question."""
+    room = talk_room(view, limit_share)
+    said = _newest_user_entry(view).tokens if room else 0
+    if said > SPOKEN_TOKENS or not room:
+        return room
+    return int(room * min(1.0 if asks(view) else UNASKED_TALK_SHARE, QUESTION_TOKENS / said))
+
+
+def asks(view: View) -> bool:
+    """True if the user's newest message has a question."""
+    text = as_text(_newest_user_entry(view).messages[0].content or "")
+    return any(mark in text for mark in QUESTION_MARKS)
+
+
+def _newest_user_entry(view: View) -> ViewEntry:
+    return next(entry for entry in reversed(view.run) if isinstance(entry.item, TaskStep))
 
 
 def question_room(view: View, limit_share: float) -> int:
     """Return the tokens to leave free for a page-in where the user speaks, else 0: in a full view none would be made."""
     if not is_user_turn(view):
         return 0
-    return max(_max_tokens(view, limit_share) // 2, talk_room(view, limit_share))
+    return max(_max_tokens(view, limit_share) // 2, search_room(view, limit_share))
 
 
 def _max_tokens(view: View, limit_share: float) -> int:
@@ -404,6 +433,12 @@ def choose_turns(
             days.add(turn.block.day)
             tokens -= cost
     return tuple(chosen)
+
+
+def recent_turn(part: Passage, text: str) -> SourcedBlock:
+    """The block of a turn, whole, that is among the newest that left."""
+    source = BlockSource("recent", part.position, part.part, number_lines(text, [text]))
+    return SourcedBlock(turn_block(part.handle, part.role, text), source, day_of(part.at))
 
 
 def build_page_in(

@@ -14,8 +14,9 @@ from pagein.context.salience.extract import mark_of, shown_text
 from pagein.context.salience.tracker import TrackedLine
 from pagein.events.handles import step_handle
 
-BlockKind = Literal["search", "lines", "turn"]
-"""How a block came into a page-in: found for the newest step, likely lines of the run, or a turn for the user's words."""
+BlockKind = Literal["search", "lines", "turn", "recent"]
+"""How a block came into a page-in: found for the newest step, likely lines of the run, a turn for the user's words, or one of the
+newest turns that left."""
 
 WHOLE_PART = -1
 """The part of a step's own text; the part of a result is the index of its call."""

@@ -13,7 +13,12 @@ TALK_SHARE = 0.5
 
 def is_speech(entry: ViewEntry) -> bool:
     """True for what the user says, and for an answer that calls no tool."""
-    match entry.item:
+    return is_speech_step(entry.item)
+
+
+def is_speech_step(item: object) -> bool:
+    """True for a step that says something and calls no tool."""
+    match item:
         case TaskStep() | FinalAnswerStep() | ActionStep(tool_calls=(), observations=()):
             return True
         case _:

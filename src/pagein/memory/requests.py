@@ -23,7 +23,10 @@ from pagein.tokens import Budget
 NOTE_MAX_CHARACTERS = 80
 """Characters of an outcome, of a note, and of its name."""
 
-_REASONS = {"search": "found for the newest step", "turn": "found for the user's words", "lines": "likely needed now"}
+_REASONS = {
+    "search": "found for the newest step", "turn": "found for the user's words", "lines": "likely needed now",
+    "recent": "among the newest that left",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
 
     A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. It gains
     no line. A block may come where there was none, with the notices that it takes in, or go with them. Page-ins may
-    leave, all together, where the user's words need their room; without ``with_page_ins`` they are not compared.
+    leave where the user's words need their room, and none changes; without ``with_page_ins`` they are not compared.
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after or not before:
@@ -281,12 +281,25 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
         )
     if not with_page_ins:
         earlier, later = ([message for message in messages if not is_page_in(message)] for messages in (earlier, later))
-    elif list(earlier) != list(later[: len(earlier)]):
-        earlier = [message for message in earlier if not is_page_in(message)]
-        assert not any(map(is_page_in, later[: len(earlier)])), "a page-in changed, without a compaction between"
+    else:
+        earlier = _without_lost_page_ins(earlier, later)
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
         assert one == other, f"message {number} was {one!r}, and is {other!r} without a compaction between"
     assert len(earlier) <= len(later), "the later request is shorter, without a compaction between"
+
+
+def _without_lost_page_ins(earlier: Sequence[Message], later: Sequence[Message]) -> list[Message]:
+    """The earlier request without the page-ins that are not where they were; none may stand where something else did."""
+    staying: list[Message] = []
+    for message in earlier:
+        after = later[len(staying)] if len(staying) < len(later) else None
+        if message != after and is_page_in(message):
+            continue
+        assert after is None or message == after or not is_page_in(after), (
+            "a page-in changed, without a compaction between"
+        )
+        staying.append(message)
+    return staying
 
 
 def check_progress(

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Sequence
+=======
+from collections.abc import Mapping, Sequence
+>>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
 from typing import TYPE_CHECKING
 
 from pagein.context import page_in as paging
 from pagein.context.compaction.base import newest_user_position
-from pagein.context.talk import speech_share
+from pagein.context.talk import is_speech_step, speech_share
 from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
-from pagein.events.steps import ActionStep
-from pagein.memory._effects import Call, Flow, Recall
+from pagein.events.steps import ActionStep, SummaryStep
+from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
+from pagein.memory.erasure.redact import ERASED
 from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Query
+    from pagein.search.passages import Passage
+
+TURNS_READ_AT_ONCE = 64
+"""Entries read at once for the newest turns that left."""
 
 
 def add_page_in(run: RunState, view: View) -> Flow[View]:
@@ -36,17 +45,35 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     fault_position = fault.position if fault.names else last_fault
     if not state.begin(PageInOccasion(run.last_compaction, newest_user_position(view), fault_position)):
         return view_so_far
-    if is_asked and state.tokens > max(view.limit * state.share, paging.talk_room(view, state.share)) / 2:
-        state.shown, view_so_far = (), view  # the user's words come first
+    if is_asked:
+        _make_space(run, view)
+        view_so_far = _with_page_ins(state, view)
     room = paging.available_tokens(view_so_far, state.share, state.tokens, is_fault=bool(fault.names))
-    page_in = None if room < paging.PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, view_so_far, room, fault))
-    if page_in is None:
+    if room < paging.PAGE_IN_MIN_TOKENS:
         return view_so_far
-    with_page_in = view_so_far.with_tail((*view_so_far.tail, page_in.entry))
-    if with_page_in.tokens > view.limit:
+    if paging.talk_room(view, state.share) >= paging.PAGE_IN_MIN_TOKENS:
+        new = yield from _find_turns(run, view_so_far, room)
+    else:
+        page_in = yield from _find_page_in(run, view_so_far, room, fault)
+        new = () if page_in is None else (page_in,)
+    with_page_ins = view_so_far.with_tail((*view_so_far.tail, *(page_in.entry for page_in in new)))
+    if not new or with_page_ins.tokens > view.limit:
         return view_so_far
-    state.shown = (*state.shown, page_in)
-    return with_page_in
+    state.shown = (*state.shown, *new)
+    return with_page_ins
+
+
+def _make_space(run: RunState, view: View) -> None:
+    """Drop the page-ins that stand in the way of what the user's words bring back.
+
+    Where talk goes on without a question, the newest turns that left stay, and the provider's cache has them.
+    """
+    state = run.page_in
+    room = paging.talk_room(view, state.share)
+    if state.tokens > max(view.limit * state.share, room) / 2:
+        state.shown = tuple(
+            page_in for page_in in state.shown if page_in.has_newest_turns and room and not paging.asks(view)
+        )
 
 
 def _with_earlier(run: RunState, view: View) -> View:
@@ -73,8 +100,6 @@ def prepare_page_in(run: RunState) -> Flow[None]:
 
 def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault) -> Flow[paging.PageIn | None]:
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
-    if paging.talk_room(view, run.page_in.share) >= paging.PAGE_IN_MIN_TOKENS:
-        return (yield from _find_turns(run, view, room))
     is_asked = paging.is_user_turn(view)
     # A question asks for its own words: beside those of the newest step they would find its neighbours first.
     query = paging.build_question(view).text if is_asked else paging.build_query(view)
@@ -91,10 +116,31 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
     )
 
 
-def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | None]:
-    """Find whole turns for the user's words; where tools are called, lines and names of the run have the rest."""
+def _find_turns(run: RunState, view: View, room: int) -> Flow[tuple[paging.PageIn, ...]]:
+    """Find whole turns for the user's words; what they leave of the room is for the newest turns that left.
+
+    Where tools are called, lines and names of the run have their part.
+    """
+    calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
+    build, worth = paging.build_page_in, page_in_worth(run.page_in.prices)
+    most = int((room - paging.FRAME_TOKENS) * (speech_share(view) if calls_tools else 1))
+    for_words = int(paging.TALK_FREE_FACTOR * paging.search_room(view, run.page_in.share)) - paging.FRAME_TOKENS
+    query = paging.build_question(view)
+    turns = yield from _turns_for(run, view, query, min(most, for_words))
+    found = build(view, room, query, run.page_in.visible, worth=worth, turns=turns, only_turns=not calls_tools)
+    if calls_tools or any(page_in.has_newest_turns for page_in in run.page_in.shown):
+        return () if found is None else (found,)
+    left = room - (0 if found is None else found.entry.tokens)
+    newest = yield from _newest_turns_that_left(run, view, turns, left - paging.FRAME_TOKENS)
+    recent = build(view, left, query, run.page_in.visible, worth=worth, turns=newest, only_turns=True)
+    # What the next message replaces stands last.
+    return tuple(page_in for page_in in (recent, found) if page_in is not None)
+
+
+def _turns_for(run: RunState, view: View, query: str, tokens: int) -> Flow[tuple[paging.SourcedBlock, ...]]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
+<<<<<<< HEAD
     question = paging.build_question(view)
     now = yield from _now()
     found: list[Sequence[Hit]] = []
@@ -103,13 +149,16 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
         query = Query(words, paging.TURN_HITS, exclude=view.verbatim_positions, now=now)
         found.append((yield from _search(run, query)))
     hits = paging.merge_hits(found) if len(found) > 1 else [hit for every in found for hit in every]
+=======
+    hits: tuple[Hit, ...] = ()
+    if query:
+        now = yield from _now()
+        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions, now=now))
+>>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
     texts: dict[str, str] = {}
-    for hit in hits:
-        if not hit.whole and hit.handle not in texts:
-            texts[hit.handle] = str((yield from expand(run, hit.handle)))
-    tokens = room - paging.FRAME_TOKENS
     replaced = run.fold.ledger.superseded_texts()
     for hit in hits:
+<<<<<<< HEAD
         for old in replaced.get(hit.position, ()):
             # An old rule or value must not come back as if it were valid.
             texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, paging.REPLACED)
@@ -120,6 +169,50 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[paging.PageIn | No
         view, room, question.text, run.page_in.visible,
         worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
+=======
+        if hit.handle not in texts:
+            texts[hit.handle] = yield from _whole_text(run, hit, replaced)
+    return paging.choose_turns(hits, texts, tokens, view.counter, query)
+
+
+def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple[str, ...]]) -> Flow[str]:
+    """The whole text that a part is from, without what was replaced: an old rule must not come back as if it were valid."""
+    text = part.text if part.whole else str((yield from expand(run, part.handle)))
+    for old in replaced.get(part.position, ()):
+        text = text.replace(old, paging.REPLACED)
+    return text
+
+
+def _newest_turns_that_left(
+    run: RunState, view: View, chosen: Sequence[paging.SourcedBlock], tokens: int
+) -> Flow[tuple[paging.SourcedBlock, ...]]:
+    """Read the newest turns that left the view, whole and in the order of their age, until one does not fit."""
+    from pagein.search.passages import passages  # noqa: PLC0415 - loads where something left
+
+    shown = view.verbatim_positions.union(block.source.position for block in chosen)
+    left = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
+    last, turns, days = max(left, default=0), list[paging.SourcedBlock](), {""}
+    replaced = run.fold.ledger.superseded_texts()
+    while last > 0 and tokens >= paging.PAGE_IN_MIN_TOKENS:
+        first = max(0, last - TURNS_READ_AT_ONCE)
+        for entry in reversed((yield from Read(first, last))):
+            if entry.position in shown or not is_speech_step(entry.body):
+                continue
+            wordings = run.fold.wordings.get(entry.position)
+            said = (yield from Read(wordings[-1], wordings[-1] + 1))[0] if wordings else entry
+            part = next((part for part in passages(said) if part.position == entry.position), None)
+            if part is None or part.text == ERASED:
+                continue
+            turn = paging.recent_turn(part, (yield from _whole_text(run, part, replaced)))
+            cost = view.counter.text(turn.text) + 1 + (0 if turn.day in days else paging.DAY_TOKENS)
+            if cost > tokens:
+                return tuple(turns)
+            tokens -= cost
+            days.add(turn.day)
+            turns.append(turn)
+        last = first
+    return tuple(turns)
+>>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
 
 
 def _now() -> Flow[float]:

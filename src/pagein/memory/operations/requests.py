@@ -183,7 +183,7 @@ class _PastRun:
                 names = list(tracker.names)
                 blocks.append(NAMED + " ".join(names[number] for number in record.names))
             for source in record.blocks:
-                if source.kind == "turn":
+                if source.kind in ("turn", "recent"):
                     turns.append((source.position, *(yield from self._turn(source))))
                 elif source.kind == "lines":
                     blocks.append(line_block(source.position, [by_order[at] for at in source.lines or ()]))
