@@ -41,8 +41,10 @@ def shared(before, request):
 @pytest.mark.parametrize("budget", [1_000, 1_500, 3_000])
 def test_the_newest_scenes_of_a_story_are_in_every_request(budget):
     with AgentMemory.open(":memory:", budget=budget) as memory:
-        newest = [whole_newest(scenes, request) for scenes, request in play(memory, 120)][-50:]
+        requests = list(play(memory, 120))[-50:]
         assert memory.view().has_replaced_entries
+    assert all(str(request).count(told) <= 1 for scenes, request in requests for told in scenes), "a scene comes twice"
+    newest = [whole_newest(scenes, request) for scenes, request in requests]
     in_budget = budget / 110  # a scene and the words before it have some 110 tokens
     assert sum(newest) / len(newest) >= in_budget / 2
     assert min(newest) >= in_budget / 4

@@ -77,7 +77,7 @@ A longer one brings what it is about, as a file, a page, or what another agent f
 
 QUESTION_MARKS, UNASKED_TALK_SHARE = "?\uff1f\u061f\u037e\u055e\u1367", 0.4
 """The signs of a question, and what the search has of that room where the user's message has none: talk goes on, and the newest turns
-that left have the rest. Decision 0066 has the figures."""
+that left have the rest. Decision 0069 has the figures."""
 
 TALK_FREE_FACTOR = 1.3
 """What a page-in may have of that room where the view has more free: compactions plan with the room itself. Chats of short
@@ -200,6 +200,11 @@ class PageIn:
     entry: ViewEntry
     sources: tuple[BlockSource, ...] = ()
     names: tuple[int, ...] = ()
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """The positions of its turns."""
+        return frozenset(source.position for source in self.sources if source.kind in ("turn", "recent"))
 
     @property
     def has_newest_turns(self) -> bool:
@@ -433,6 +438,22 @@ def choose_turns(
             days.add(turn.block.day)
             tokens -= cost
     return tuple(chosen)
+
+
+def divide_room(
+    turns: Sequence[SourcedBlock], newest: Sequence[SourcedBlock], tokens: int, counter: TokenCounter
+) -> tuple[tuple[SourcedBlock, ...], tuple[SourcedBlock, ...]]:
+    """Divide the tokens: the newest turns have what the others leave, without a gap; one in both stands with the newest."""
+    positions = {turn.source.position for turn in turns}
+    free = tokens - sum(counter.text(turn.text) + 1 for turn in turns)
+    fitting: list[SourcedBlock] = []
+    for turn in newest:
+        free -= 0 if turn.source.position in positions else counter.text(turn.text) + 1
+        if free < 0:
+            break
+        fitting.append(turn)
+    fitting_positions = {turn.source.position for turn in fitting}
+    return tuple(turn for turn in turns if turn.source.position not in fitting_positions), tuple(fitting)
 
 
 def recent_turn(part: Passage, text: str) -> SourcedBlock:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Sequence
-=======
 from collections.abc import Mapping, Sequence
->>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
 from typing import TYPE_CHECKING
 
 from pagein.context import page_in as paging
@@ -17,7 +13,6 @@ from pagein.context.worth import page_in_worth
 from pagein.events.steps import ActionStep, SummaryStep
 from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
-from pagein.memory.erasure.redact import ERASED
 from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
@@ -125,54 +120,40 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[tuple[paging.PageI
     build, worth = paging.build_page_in, page_in_worth(run.page_in.prices)
     most = int((room - paging.FRAME_TOKENS) * (speech_share(view) if calls_tools else 1))
     for_words = int(paging.TALK_FREE_FACTOR * paging.search_room(view, run.page_in.share)) - paging.FRAME_TOKENS
-    query = paging.build_question(view)
-    turns = yield from _turns_for(run, view, query, min(most, for_words))
-    found = build(view, room, query, run.page_in.visible, worth=worth, turns=turns, only_turns=not calls_tools)
+    question = paging.build_question(view)
+    query, visible = question.text, run.page_in.visible
+    turns = yield from _turns_for(run, view, question, min(most, for_words))
     if calls_tools or any(page_in.has_newest_turns for page_in in run.page_in.shown):
-        return () if found is None else (found,)
-    left = room - (0 if found is None else found.entry.tokens)
-    newest = yield from _newest_turns_that_left(run, view, turns, left - paging.FRAME_TOKENS)
-    recent = build(view, left, query, run.page_in.visible, worth=worth, turns=newest, only_turns=True)
+        for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=not calls_tools)
+        return () if for_question is None else (for_question,)
+    newest = yield from _newest_turns_that_left(run, view, most)
+    turns, newest = paging.divide_room(turns, newest, most - paging.FRAME_TOKENS, view.counter)
+    for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=True)
+    free = room - (0 if for_question is None else for_question.entry.tokens)
+    recent = build(view, free, query, visible, worth=worth, turns=newest, only_turns=True)
     # What the next message replaces stands last.
-    return tuple(page_in for page_in in (recent, found) if page_in is not None)
+    return tuple(page_in for page_in in (recent, for_question) if page_in is not None)
 
 
-def _turns_for(run: RunState, view: View, query: str, tokens: int) -> Flow[tuple[paging.SourcedBlock, ...]]:
+def _turns_for(
+    run: RunState, view: View, question: paging.Question, tokens: int
+) -> Flow[tuple[paging.SourcedBlock, ...]]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-<<<<<<< HEAD
-    question = paging.build_question(view)
     now = yield from _now()
-    found: list[Sequence[Hit]] = []
+    in_sight = view.verbatim_positions.union(*(page_in.turns for page_in in run.page_in.shown))
+    searches: list[Sequence[Hit]] = []
     # In one query the words of the exchange, which are many, would outweigh the user's.
     for words in filter(None, question):
-        query = Query(words, paging.TURN_HITS, exclude=view.verbatim_positions, now=now)
-        found.append((yield from _search(run, query)))
-    hits = paging.merge_hits(found) if len(found) > 1 else [hit for every in found for hit in every]
-=======
-    hits: tuple[Hit, ...] = ()
-    if query:
-        now = yield from _now()
-        hits = yield from _search(run, Query(query, paging.TURN_HITS, exclude=view.verbatim_positions, now=now))
->>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
+        query = Query(words, paging.TURN_HITS, exclude=in_sight, now=now)
+        searches.append((yield from _search(run, query)))
+    hits = paging.merge_hits(searches) if len(searches) > 1 else [hit for every in searches for hit in every]
     texts: dict[str, str] = {}
     replaced = run.fold.ledger.superseded_texts()
     for hit in hits:
-<<<<<<< HEAD
-        for old in replaced.get(hit.position, ()):
-            # An old rule or value must not come back as if it were valid.
-            texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, paging.REPLACED)
-    calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
-    most = int(tokens * speech_share(view)) if calls_tools else tokens
-    turns = paging.choose_turns(hits, texts, most, view.counter, question.text)
-    return paging.build_page_in(
-        view, room, question.text, run.page_in.visible,
-        worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
-    )  # fmt: skip
-=======
         if hit.handle not in texts:
             texts[hit.handle] = yield from _whole_text(run, hit, replaced)
-    return paging.choose_turns(hits, texts, tokens, view.counter, query)
+    return paging.choose_turns(hits, texts, tokens, view.counter, question.text)
 
 
 def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple[str, ...]]) -> Flow[str]:
@@ -183,20 +164,18 @@ def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple
     return text
 
 
-def _newest_turns_that_left(
-    run: RunState, view: View, chosen: Sequence[paging.SourcedBlock], tokens: int
-) -> Flow[tuple[paging.SourcedBlock, ...]]:
+def _newest_turns_that_left(run: RunState, view: View, tokens: int) -> Flow[tuple[paging.SourcedBlock, ...]]:
     """Read the newest turns that left the view, whole and in the order of their age, until one does not fit."""
-    from pagein.search.passages import passages  # noqa: PLC0415 - loads where something left
+    from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
+    from pagein.search.passages import passages  # noqa: PLC0415
 
-    shown = view.verbatim_positions.union(block.source.position for block in chosen)
-    left = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
-    last, turns, days = max(left, default=0), list[paging.SourcedBlock](), {""}
+    ends = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
+    last, turns, days = max(ends, default=0), list[paging.SourcedBlock](), {""}
     replaced = run.fold.ledger.superseded_texts()
     while last > 0 and tokens >= paging.PAGE_IN_MIN_TOKENS:
         first = max(0, last - TURNS_READ_AT_ONCE)
         for entry in reversed((yield from Read(first, last))):
-            if entry.position in shown or not is_speech_step(entry.body):
+            if entry.position in view.verbatim_positions or not is_speech_step(entry.body):
                 continue
             wordings = run.fold.wordings.get(entry.position)
             said = (yield from Read(wordings[-1], wordings[-1] + 1))[0] if wordings else entry
@@ -212,7 +191,6 @@ def _newest_turns_that_left(
             turns.append(turn)
         last = first
     return tuple(turns)
->>>>>>> c68d5dae (Where talk goes on without a question, the newest turns that left come back)
 
 
 def _now() -> Flow[float]:
