@@ -118,17 +118,19 @@ def _page_in_rows(within: dict[int, list[float]], without: dict[int, list[float]
         yield Row(f"with page-in, {name}", 1e3 * value, "ms", value / base, "no page-in", LAST)
 
 
+TRACED_TURNS: Final = 300
+
 TELEMETRY: Final = ("off", "on, no SDK", "on, exported in batches")
 
 
-def telemetry_rows(samples: int, tick: Tick) -> Iterator[Row]:
+def telemetry_rows(samples: int, tick: Tick, length: int = TRACED_TURNS) -> Iterator[Row]:
     """A turn without telemetry, with the API alone, and with an SDK that exports to nowhere: each beside one without, in fresh processes."""
     is_installed = peers.is_installed("opentelemetry")
     spent: dict[str, list[list[float]]] = {}
     for done in range(samples):
         tick("telemetry", done, samples)
         for mode in TELEMETRY if is_installed else TELEMETRY[:1]:
-            values = _print_fresh(_PEAK.format("play_traced", repr(mode))).split()
+            values = _print_fresh(_PEAK.format("play_traced", f"{mode!r}, {length}")).split()
             spent.setdefault(mode, []).append([*map(float, values)])
     for mode in TELEMETRY:
         if mode not in spent:
@@ -139,7 +141,7 @@ def telemetry_rows(samples: int, tick: Tick) -> Iterator[Row]:
         yield Row(f"telemetry {mode}", 1e3 * value, "ms", ratio, f"{TELEMETRY[0]}, beside it", samples)
 
 
-def play_traced(mode: str, length: int = 300) -> None:
+def play_traced(mode: str, length: int) -> None:
     """Record a run without telemetry and in this mode, turn by turn, and print the processor time of the median turns in seconds."""
     if mode == TELEMETRY[2]:
         _export_to_nowhere()

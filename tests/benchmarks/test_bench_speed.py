@@ -32,7 +32,7 @@ def test_appends_and_counts_are_ratios_to_something_measured_beside_them():
 
 
 def test_a_turn_is_timed_with_each_telemetry():
-    off, *traced = telemetry_rows(1, silent)
+    off, *traced = telemetry_rows(1, silent, 40)
     assert off.ratio == 1
     assert [row.what for row in traced] == [f"telemetry {mode}" for mode in TELEMETRY[1:]]
     assert all(row.ratio > 0.2 for row in traced)
