@@ -83,3 +83,14 @@ def test_a_turn_that_was_erased_does_not_come_back():
         *_, (_, request) = play(memory, 2, first=40)
     assert scenes[erased] not in str(request)
     assert "[erased]" not in str([message for message in request if "recalled" in str(message)])
+
+
+def test_a_cleared_view_begins_anew():
+    with AgentMemory.open(":memory:", budget=1_500) as memory:
+        *_, (scenes, _) = play(memory, 40)
+        memory.clear_view()
+        memory.record_messages([{"role": "user", "content": "I open the door."}], whole=False)
+        request = memory.to_messages()
+        assert whole_newest(scenes, request) == 0
+        *_, (scenes, request) = play(memory, 30, first=40)
+    assert whole_newest(scenes, request) >= 5

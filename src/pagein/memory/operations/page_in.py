@@ -165,15 +165,15 @@ def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple
 
 
 def _newest_turns_that_left(run: RunState, view: View, tokens: int) -> Flow[tuple[paging.SourcedBlock, ...]]:
-    """Read the newest turns that left the view, whole and in the order of their age, until one does not fit."""
+    """Read the newest turns that left the view since it was cleared, whole, the newest first, until one does not fit."""
     from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
     from pagein.search.passages import passages  # noqa: PLC0415
 
     ends = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
     last, turns, days = max(ends, default=0), list[paging.SourcedBlock](), {""}
     replaced = run.fold.ledger.superseded_texts()
-    while last > 0 and tokens >= paging.PAGE_IN_MIN_TOKENS:
-        first = max(0, last - TURNS_READ_AT_ONCE)
+    while last > run.fold.cleared and tokens >= paging.PAGE_IN_MIN_TOKENS:
+        first = max(run.fold.cleared, last - TURNS_READ_AT_ONCE)
         for entry in reversed((yield from Read(first, last))):
             if entry.position in view.verbatim_positions or not is_speech_step(entry.body):
                 continue
