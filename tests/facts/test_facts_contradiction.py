@@ -2,7 +2,7 @@
 
 import pytest
 
-from pagein.facts.contradiction import is_contrary, is_near
+from pagein.facts.contradiction import is_contrary, is_near, lives_elsewhere
 
 CONTRARY = [
     ("My favourite editor is vim", "my favourite editor is emacs"),
@@ -95,3 +95,9 @@ def test_both_stay_with_their_times_and_the_newer_is_preferred(facts, clock):
     assert facts.get(old.id).disputed_by == new.id
     assert facts.get(old.id).stated_at < facts.get(new.id).stated_at
     assert facts.as_of(clock.now - 1)[0].disputed_by == ""
+
+
+def test_a_home_at_times_does_not_replace_another():
+    assert lives_elsewhere("I live in Oslo.", "I live in Rome.")
+    for at_times in ("in winter", "during the week", "for this project", "until May"):
+        assert not lives_elsewhere(f"I live in Oslo {at_times}.", "I live in Rome.")

@@ -700,3 +700,17 @@ def test_kinds_of_messages_are_no_speakers():
         ledger.learn(number, f"{('Task', 'Note')[number % 2]}: I saw the film number {number}", "user")
     (item,) = ledger.learn(10, "Note: I'd like the server on port 8081.", "user")
     assert item.statement.text == "Note: I'd like the server on port 8081."
+
+
+def test_a_block_in_view_does_not_call_newer_what_the_user_contradicts_now():
+    sea = "\n\n" + "Once upon a time the sea was calm and blue and wide. " * 12
+    rules = [f"Always answer in German.{sea}", f"Never answer in German.{sea}"]
+    with AgentMemory.open(":memory:", budget=1_600) as memory:
+        for text in (*rules, *(f"A story, number {number}!{sea}" for number in range(8)), "Always reply in German."):
+            memory.record_messages([{"role": "user", "content": text}], format="openai")
+            sent = memory.to_messages(format="openai")
+            memory.record_messages([{"role": "assistant", "content": "Fine."}], format="openai")
+        (block,) = (message["content"] for message in sent if 'kind="ledger"' in message["content"])
+        assert "Never answer in German." in block
+        assert "(newer)" not in block
+        assert memory.request().problem == ""

@@ -299,8 +299,20 @@ def _is_elsewhere(new: str, old: str) -> bool:
     return False
 
 
+_AT_TIMES = re.compile(
+    r"\b(?:(?:in|over) (?:the )?(?:winter|summer|spring|autumn|fall)|during|for|until|till|while|(?:on|at) (?:the )?week\w+|half|part|sometimes)\b",
+    re.IGNORECASE,
+)
+
+
 def lives_elsewhere(new: str, old: str) -> bool:
-    """True for two places where a person lives, of which the newer one holds: "I live in Lyon", "I live in Rome"."""
+    """True for two places where a person lives, of which the newer one holds, unless it does so at times only.
+
+    >>> lives_elsewhere("I live in Lyon.", "I live in Rome."), lives_elsewhere("I live in Lyon in summer.", "I live in Rome.")
+    (True, False)
+    """
+    if _AT_TIMES.search(new):
+        return False
     lives = _SLOTS[0][0][0]
     is_place = all((place := lives.match(text)) and place["value"][0].isupper() for text in (new, old))
     return is_place and _is_elsewhere(new, old)

@@ -48,8 +48,8 @@ NO_POSITION = -1
 MAX_BLOCKS = 24
 """Rendered blocks that are remembered: the two in view, and those that compactions are planned with."""
 
-DueItems = tuple[tuple[int, ...], ...]
-"""The places of statements, and of errors with their counts."""
+DueItems = tuple[tuple[int | str, ...], ...]
+"""The places of statements with what later ones change in their lines, and of errors with their counts."""
 
 BlockKey = tuple[DueItems, int]
 """What is due in a block, and the tokens that it may have."""
@@ -165,9 +165,8 @@ def _build_blocks(
         failed = _remember(blocks, key, lambda: _render_failures(view, failures, room))
     if statements:
         rest = tokens - failed.tokens
-        held = _remember(
-            blocks, (statements, rest), lambda: _render_statements(view, ledger, frozenset(statements), rest)
-        )
+        key = tuple((*at, ledger.items[at].is_newer, ledger.items[at].about) for at in statements), rest
+        held = _remember(blocks, key, lambda: _render_statements(view, ledger, frozenset(statements), rest))
     return tuple(
         ViewEntry(NO_POSITION, NO_POSITION, item, "ledger", WHY, messages_of(item), block.tokens)
         for kind, block in (("ledger", held), ("failed", failed))
