@@ -154,6 +154,43 @@ def killed_at(statement, path):
     os._exit(0)
 
 
+OTHER_SQLITE = """
+import os, signal, sqlite3, sys, threading, time
+from pagein.backends.sqlite.log import SQLiteLog
+
+def use_sqlite():
+    while True:
+        database = sqlite3.connect(":memory:")
+        database.execute("CREATE TABLE numbers (number)")
+        database.executemany("INSERT INTO numbers VALUES (?)", [(number,) for number in range(500)])
+        database.close()
+
+logs = [SQLiteLog(f"{sys.argv[1]}/{number}.db") for number in range(5)]
+for _ in range(3):
+    threading.Thread(target=use_sqlite, daemon=True).start()
+for _ in range(150):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    until = time.monotonic() + 10
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            print("a child waits", flush=True)
+            os._exit(1)
+        time.sleep(0.001)
+print("all ended", flush=True)
+os._exit(0)
+"""
+
+
+@needs_kill
+def test_a_child_that_opens_nothing_ends_whatever_threads_of_the_parent_do_in_sqlite(tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", OTHER_SQLITE, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.stdout == "all ended\n"
+
+
 @pytest.mark.slow
 @needs_kill
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside pytest's own threads, from Python 3.12

@@ -49,6 +49,7 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
         raise ConfigurationError(f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
     with translate_errors(path, writing=not readonly):
+        _close_inherited()
         if path == MEMORY:
             return _prepare(_connect(MEMORY, timeout), path, timeout, synchronous)
         where = Path(path).absolute()
@@ -76,7 +77,8 @@ class SharedDatabase:
         self._database: sqlite3.Connection | None = open_database(
             path, timeout=timeout, synchronous=synchronous, readonly=readonly
         )
-        _opened.add(self)
+        with _fork_guard:
+            _opened.add(self)
 
     @property
     def is_open(self) -> bool:
@@ -122,16 +124,21 @@ class SharedDatabase:
 
 # A fork. SQLite counts in the memory of a process which locks it has on a file, and a child has a copy of the count without the
 # locks: what it opens there is taken for locked, and whoever closes the file elsewhere deletes the WAL into which it writes. So a
-# child begins with all of its parent's connections closed, and no thread may be in the middle of using one when it is made.
+# child closes all of its parent's connections before it opens one, and no thread may be in the middle of using one when it is
+# made. It does not close them at once: where another thread of the parent was in SQLite, for whomever, SQLite's own locks stay
+# locked in the child, and a child that needs no SQLite would wait for them without end.
 
 _opened = weakref.WeakSet[SharedDatabase]()
 _forking: list[SharedDatabase] = []
+_inherited: list[sqlite3.Connection] = []
+_fork_guard = threading.RLock()
 
 FORK_WAIT_SECONDS = 1.0
 """Seconds that a fork waits, at most, for a thread that uses a connection: the child then has it as it is."""
 
 
 def _before_fork() -> None:
+    _fork_guard.acquire()
     _forking[:] = [each for each in list(_opened) if each._lock.acquire(timeout=FORK_WAIT_SECONDS)]  # noqa: SLF001
 
 
@@ -139,10 +146,18 @@ def _after_fork(*, in_child: bool) -> None:
     for each in _forking:
         database = each._database  # noqa: SLF001
         if in_child and database is not None and not database.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                database.close()
+            _inherited.append(database)
         each._lock.release()  # noqa: SLF001
     _forking.clear()
+    _fork_guard.release()
+
+
+def _close_inherited() -> None:
+    if _inherited:
+        with _fork_guard:
+            while _inherited:
+                with contextlib.suppress(sqlite3.Error):
+                    _inherited.pop().close()
 
 
 if hasattr(os, "register_at_fork"):
