@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -337,3 +339,16 @@ def test_a_session_that_version_1_exported_is_read_whole(tmp_path):
     assert done.digest == entries[-1].digest == (
         "s2:17ff0f6b928fa6df8c9e25b6d533af0569e4da7a1983848527f2ef059f95b1fb"
     )  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_written_and_no_file_takes_its_place(tmp_path):
+    pipe, log = tmp_path / "pipe", InMemoryLog(session="run")
+    log.append([TaskStep("Hello")], after=0, at=NOON)
+    os.mkfifo(pipe)
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(pipe.read_bytes().splitlines()), daemon=True)
+    reader.start()
+    export_session(log, pipe)
+    reader.join(5)
+    assert (pipe.is_fifo(), len(lines)) == (True, 3)

@@ -257,8 +257,15 @@ def _json(request: dict[str, Any]) -> bytes:
 
 
 def replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
-    """Write to a file beside it and move that into place; after a failure the old file is there. Raises LogError."""
+    """Write to a file beside it and move that into place; after a failure the old file is there. Raises LogError.
+
+    A device or a pipe is written itself.
+    """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as device:
+                device.writelines(content())
+            return
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:
         raise LogError(f"{path}: {error.strerror or error}. Nothing was written.") from error

@@ -57,7 +57,7 @@ class LiveSteps(list[Any]):
         return self
 
     def __imul__(self, times: SupportsIndex) -> Self:
-        self[:] = list(self) * int(times)
+        self._change(lambda steps: steps.__imul__(times))
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
