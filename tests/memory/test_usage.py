@@ -7,7 +7,7 @@ from pagein import ActionStep, AgentMemory, Budget, TaskStep, Usage
 WORDS = "the quick brown fox jumps over the lazy dog and then it rests a while in the warm sun. " * 8
 
 
-def play(memory, *, ratio, overhead, turns=8):
+def play(memory, *, ratio, overhead, turns=24):
     """A run in which the provider counts ``ratio`` times what is counted here, and ``overhead`` for its tools."""
     memory.record(TaskStep("Begin. " + WORDS))
     for number in range(turns):
@@ -51,3 +51,14 @@ def test_a_missing_or_a_repeated_report_changes_nothing():
         memory.view()
         memory.observe_usage(Usage(0))
     assert memory._runtime.state.usage.limit() == 50_000
+
+
+def test_the_noise_of_small_growths_is_not_learned():
+    noise = (15, -12, 14, -15, 9, -11, 15, -14)
+    with AgentMemory.open(":memory:", budget=8_000) as memory:
+        memory.record(TaskStep(WORDS))
+        for number in range(40):
+            counted = memory.view().tokens
+            memory.record(ActionStep(f"Step {number} is done now.", usage=Usage(counted + noise[number % len(noise)])))
+            memory.record(TaskStep(f"Go on with step {number}, please, and say what you see there."))
+        assert memory._runtime.state.usage.limit() == pytest.approx(8_000, rel=0.04)

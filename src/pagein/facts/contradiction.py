@@ -253,7 +253,7 @@ def slot_terms(text: str) -> str:
     """Words that find facts which say the contrary in other words; "" if the same words find them.
 
     >>> slot_terms("I moved to Oslo")
-    'lives living resides based moved relocated'
+    'lives living resides based moved relocated home'
     """
     return " ".join(words for *kinds, words in _SLOTS if any(_first_match(forms, text) for forms in kinds))
 

@@ -28,7 +28,7 @@ from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import BYTES_A_UNIT
-from pagein.tokens.calibration import Calibration
+from pagein.tokens.calibration import MIN_LEARNED_GROWTH, Calibration
 from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
@@ -54,11 +54,9 @@ MAX_WRITTEN_SUMMARIES = 64
 
 MAX_PROBLEMS = 16
 
-AHEAD_OF_NEED_SHARE = 0.5
-"""Share of the limit from which entries are learnt from and indexed before anything leaves the view."""
-
-AHEAD_OF_NEED_PER_TURN = 32
-"""Texts learnt from, and entries indexed, in each turn ahead of need: the first turn in need would else do it for all."""
+AHEAD_OF_NEED_SHARE, AHEAD_OF_NEED_PER_TURN = 0.5, 32
+"""Share of the limit from which texts are learnt from and entries indexed before anything leaves the view, and how many of
+them in each turn: the first turn in need would else do it for all."""
 
 SNAPSHOT_MIN_NEW_ENTRIES = 256
 """New entries after which a snapshot is due, in a short run."""
@@ -275,7 +273,7 @@ class UsageState:
     def learn(self, usage: Usage) -> None:
         """Compare a provider's count of the last request with the count made here.
 
-        Where neither the request nor the budget says what tools cost, the growth since the last report is compared.
+        Where neither the request nor the budget says what tools cost, the growth since an earlier report is compared.
         """
         self.reported, reported = usage, usage.input_tokens
         counted, self.counted = self.counted, 0
@@ -286,6 +284,8 @@ class UsageState:
             self.calibration = self.calibration.observe(counted + tools, reported)
         elif self.last_report is not None:
             growth = counted - self.last_report[0], reported - self.last_report[1]
+            if abs(growth[0]) < MIN_LEARNED_GROWTH:
+                return
             self.calibration = self.calibration.observe_growth(*growth, is_named=self.is_named)
         self.last_report = (counted, reported)
 

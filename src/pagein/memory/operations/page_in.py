@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pagein.search.base import Hit, Query
     from pagein.search.passages import Passage
 
-TURNS_READ_AT_ONCE = 64
-"""Entries read at once for the newest turns that left."""
+TURNS_READ_AT_ONCE, TURNS_READ_MOST = 64, 512
+"""Entries read at once for the newest turns that left, and in all: behind a long run of tools they may stand far back."""
 
 
 def add_page_in(run: RunState, view: View) -> Flow[View]:
@@ -122,11 +122,12 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[tuple[paging.PageI
     for_words = int(paging.TALK_FREE_FACTOR * paging.search_room(view, run.page_in.share)) - paging.FRAME_TOKENS
     question = paging.build_question(view)
     query, visible = question.text, run.page_in.visible
-    turns = yield from _turns_for(run, view, question, min(most, for_words))
+    in_sight = view.verbatim_positions.union(*(page_in.turns for page_in in run.page_in.shown))
+    turns = yield from _turns_for(run, view, question, in_sight, min(most, for_words))
     if calls_tools or any(page_in.has_newest_turns for page_in in run.page_in.shown):
         for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=not calls_tools)
         return () if for_question is None else (for_question,)
-    newest = yield from _newest_turns_that_left(run, view, most)
+    newest = yield from _newest_turns_that_left(run, view, in_sight, most)
     turns, newest = paging.divide_room(turns, newest, most - paging.FRAME_TOKENS, view.counter)
     for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=True)
     free = room - (0 if for_question is None else for_question.entry.tokens)
@@ -136,12 +137,11 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[tuple[paging.PageI
 
 
 def _turns_for(
-    run: RunState, view: View, question: paging.Question, tokens: int
+    run: RunState, view: View, question: paging.Question, in_sight: frozenset[int], tokens: int
 ) -> Flow[tuple[paging.SourcedBlock, ...]]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     now = yield from _now()
-    in_sight = view.verbatim_positions.union(*(page_in.turns for page_in in run.page_in.shown))
     searches: list[Sequence[Hit]] = []
     # In one query the words of the exchange, which are many, would outweigh the user's.
     for words in filter(None, question):
@@ -164,18 +164,21 @@ def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple
     return text
 
 
-def _newest_turns_that_left(run: RunState, view: View, tokens: int) -> Flow[tuple[paging.SourcedBlock, ...]]:
-    """Read the newest turns that left the view since it was cleared, whole, the newest first, until one does not fit."""
+def _newest_turns_that_left(
+    run: RunState, view: View, in_sight: frozenset[int], tokens: int
+) -> Flow[tuple[paging.SourcedBlock, ...]]:
+    """Read the newest turns that left the view since it was cleared and are not in sight, whole, until one does not fit."""
     from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
     from pagein.search.passages import passages  # noqa: PLC0415
 
     ends = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
     last, turns, days = max(ends, default=0), list[paging.SourcedBlock](), {""}
     replaced = run.fold.ledger.superseded_texts()
-    while last > run.fold.cleared and tokens >= paging.PAGE_IN_MIN_TOKENS:
-        first = max(run.fold.cleared, last - TURNS_READ_AT_ONCE)
+    oldest = max(run.fold.cleared, last - TURNS_READ_MOST)
+    while last > oldest and tokens >= paging.PAGE_IN_MIN_TOKENS:
+        first = max(oldest, last - TURNS_READ_AT_ONCE)
         for entry in reversed((yield from Read(first, last))):
-            if entry.position in view.verbatim_positions or not is_speech_step(entry.body):
+            if entry.position in in_sight or not is_speech_step(entry.body):
                 continue
             wordings = run.fold.wordings.get(entry.position)
             said = (yield from Read(wordings[-1], wordings[-1] + 1))[0] if wordings else entry
