@@ -611,6 +611,57 @@ def test_dictated_text_gives_its_clauses():
     assert condition in [statement.text for statement in find_statements(condition, "user")]
 
 
+def test_of_a_long_dictated_message_the_rule_is_left():
+    before = (
+        "so i went to the market and it was raining and my sister had all these bags with her and we talked about the weather and how "
+        "the bus was late again and then this man came and he asked us about the way to the station and she told him and he was so happy "
+    )
+    rule = "never order anything from that online shop again"
+    said = f"yeah hi um {before * 9}and anyway what i wanted to say is please {rule} and so then i got home and made some tea {before * 8}"
+    assert len(said.split()) > 900
+    (statement,) = find_statements(said, "user")
+    assert rule in statement.text
+    assert len(statement.text) < 120
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "whats the max i said i would pay",
+        "is the meeting scheduled for tomorrow",
+        "what will be the weather on monday this week",
+        "y do ppl never reply to me",
+        "r u coming by at 5 or not",
+        "should i never mix bleach and vinegar",
+        "will it be over ninety degrees tomorrow",
+        "how much is the rent of the flat on mill street",
+    ],
+)
+def test_a_question_that_has_no_mark_binds_nobody(question):
+    assert find_statements(question, "user") == ()
+
+
+@pytest.mark.parametrize(
+    "small_talk",
+    [
+        "The garden is full of snails.",
+        "The weekend went by too quickly.",
+        "I'm watching the rain.",
+        "This coffee is terrible.",
+    ],
+)
+def test_a_sentence_without_a_full_stop_is_read_like_one_with_it(small_talk):
+    said = [
+        find_statements(text, "user") for text in (small_talk, small_talk.rstrip("."), small_talk.rstrip(".").lower())
+    ]
+    assert [len(statements) for statements in said] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["What's said in this room stays in this room", "when you leave always lock the door"])
+def test_a_rule_that_begins_like_a_question_is_one(text):
+    assert find_statements(text, "user")
+
+
 @pytest.mark.parametrize(
     "lead",
     [

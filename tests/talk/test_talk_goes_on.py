@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise, takewhile
 
 import pytest
@@ -94,3 +95,24 @@ def test_a_cleared_view_begins_anew():
         assert whole_newest(scenes, request) == 0
         *_, (scenes, request) = play(memory, 30, first=40)
     assert whole_newest(scenes, request) >= 5
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what did scene 3 say about the orchard",
+        "um so which lamp is it that burns over the orchard in scene 3",
+        "wats lamp 3.2 doing in the orchard",
+        "who is in the orchard with lamp 3.2 do you know",
+    ],
+)
+def test_a_question_without_a_mark_has_the_room_of_one(question):
+    recalled = []
+    for asked in (question, f"{question}?"):
+        with AgentMemory.open(":memory:", budget=3_000) as memory:
+            list(play(memory, 60))
+            memory.record_messages([{"role": "user", "content": asked}], whole=False)
+            request = str(memory.to_messages()).replace(asked, "")
+            recalled.append(re.findall(r"Scene \d+", request))
+    assert recalled[0] == recalled[1]
+    assert "Scene 3" in recalled[0]

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from pagein.context.ledger.english import QUESTION, spell_out
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
@@ -290,9 +291,9 @@ def search_room(view: View, limit_share: float) -> int:
 
 
 def asks(view: View) -> bool:
-    """True if the user's newest message has a question."""
+    """True if the user's newest message has a question, by its mark or by the order of its words."""
     text = as_text(_newest_user_entry(view).messages[0].content or "")
-    return any(mark in text for mark in QUESTION_MARKS)
+    return any(mark in text for mark in QUESTION_MARKS) or QUESTION.search(spell_out(text)) is not None
 
 
 def _newest_user_entry(view: View) -> ViewEntry:

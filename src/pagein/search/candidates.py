@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pagein.search import ranking
+from pagein.search import ranking, spelling
 from pagein.search.base import Hit, Query
 from pagein.search.dates import DateWindow, date_windows
 from pagein.search.index_store import IndexReader, PassageRow, Scope
@@ -35,6 +35,8 @@ class SearchCandidates:
     scored: tuple[ranking.ScoredCandidate, ...]
     rows: Mapping[int, PassageRow]
     terms: tuple[str, ...]
+    spelled: Mapping[str, str]
+    """The words of the query that are spelled otherwise, by the terms that were found for them."""
 
 
 def find_candidates(
@@ -49,6 +51,10 @@ def find_candidates(
     """Score every candidate for the query within the scope, best first."""
     query_words, hidden = query_terms(query.text, ranking.QUERY_TERMS), excluded | asking
     matches = ranking.match_terms(reader, query_words, scope, counts)
+    spelled = _find_spellings(reader, query.text, query_words, matches, scope, hidden)
+    if spelled:
+        query_words = tuple(dict.fromkeys((*query_words, *spelled)))
+        matches = ranking.match_terms(reader, query_words, scope, counts)
     ids = _select_ids(matches, query.limit, scope, hidden)
     times = date_windows(query.text, query.now)
     days = _find_days(reader, times, scope)
@@ -67,7 +73,30 @@ def find_candidates(
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
         for row in rows.values()
     ]
-    return SearchCandidates(tuple(ranking.fuse(candidates, times)), rows, query_words)
+    return SearchCandidates(tuple(ranking.fuse(candidates, times)), rows, query_words, spelled)
+
+
+def _find_spellings(
+    reader: IndexReader,
+    text: str,
+    terms: Sequence[str],
+    matches: ranking.TermMatches,
+    scope: Scope,
+    hidden: frozenset[int],
+) -> dict[str, str]:
+    """Find the stored term that is nearest to each word of a question that nothing has, of several the most frequent one; return the word by it."""
+    if len(terms) > spelling.MAX_TERMS:
+        return {}
+    missing = [term for term in terms if not matches.present.get(term, set()) - hidden]
+    spelled = {}
+    for word in surface_forms(text, missing).values():
+        others = tuple(spelling.other_spellings(word))
+        found = reader.holders([(other,) for other in others], scope, ranking.MAX_SCORED) if others else ()
+        counts = ((len(ids - hidden), other) for ids, other in zip(found, others, strict=True))
+        count, other = max(counts, default=(0, ""))
+        if count:
+            spelled[other] = word
+    return spelled
 
 
 def _find_days(
@@ -107,7 +136,7 @@ def build_hits(
     """Select the hits and read their texts. ``names`` maps session keys to names."""
     selected = ranking.select_hits(candidates.scored, query.limit)
     texts = {row[0]: row[1:] for row in reader.texts([scored.candidate.id for scored in selected])}
-    surfaces = surface_forms(query.text, candidates.terms)
+    surfaces = {**surface_forms(query.text, candidates.terms), **candidates.spelled}
     times = date_windows(query.text, query.now)
     built = []
     for scored in selected:

@@ -225,6 +225,20 @@ class SearchIndexTests:
         empty.catch_up(record_bodies(TaskStep("Fixed parser bug"), TaskStep("Please restart worker")))
         assert [hit_handles(empty, query) for query in ("partial refund", "Restaurant reservation")] == [[], []]
 
+    def test_a_word_that_nothing_has_is_found_by_the_stored_one_that_it_was_to_be(self, empty: SearchIndex) -> None:
+        texts = (
+            "A table at the restaurant",
+            "Her friend is Ana",
+            "The window seat, definitely",
+            "Sign the contract",
+            "Ana's contact",
+        )
+        empty.catch_up(record_bodies(*map(TaskStep, texts), *(TaskStep(f"day {number}") for number in range(9))))
+        queries = ("resturant", "freind", "definately", "restaurannt", "contravt", "contact", "form", "xylophone")
+        found = [hit_handles(empty, query)[:1] for query in queries]
+        assert found == [["s0"], ["s1"], ["s2"], ["s0"], ["s3"], ["s4"], [], []]
+        assert empty.search("resturant")[0].why == "words: resturant"
+
     def test_the_answer_stands_before_what_only_shares_a_word(self, empty: SearchIndex) -> None:
         talk = ("Where did you buy the old anchor?", "In Tromsø, of a sailor.", "I see.", "Anchor it, please, old man.")
         empty.catch_up(record_bodies(*(TaskStep(text) for text in talk), *(TaskStep(f"day {n}") for n in range(9))))

@@ -11,18 +11,29 @@ from types import MappingProxyType
 
 from pagein.context.salience.lines import has_part
 
-_CHAT = MappingProxyType({"im": "I'm", "ive": "I've", "u": "you", "ur": "your", "pls": "please", "plz": "please"})
+_CHAT = MappingProxyType(
+    {
+        "im": "I'm", "ive": "I've", "u": "you", "ur": "your", "pls": "please", "plz": "please", "n": "and", "dnt": "don't",
+        "b4": "before", "wat": "what", "wats": "what's", "hav": "have", "shud": "should", "wud": "would", "cud": "could", "ppl": "people",
+        "r u": "are you", "u r": "you are", "we r": "we are", "they r": "they are", "bc": "because", "cuz": "because", "gonna": "going to",
+    }
+)  # fmt: skip
 _CHAT_WORD = re.compile(
-    rf"(?<![\w'.-])(?:{'|'.join(_CHAT)}|(?P<not>do|does|did|ca|wo|is|are|was|were|must|should|would|could|have|has)nt|(?P<who>you|they|that|there|what)(?P<be>re|s|ve))(?![\w'.-])",
+    rf"(?<![\w'.-])(?:{'|'.join(sorted(_CHAT, key=len, reverse=True))}|(?P<not>do|does|did|ca|wo|is|are|was|were|must|should|would|could|have|has)nt|(?P<who>you|they|that|there|what|where|who|when|how)(?P<be>re|s|ve))(?![\w'.-])",
     re.IGNORECASE,
 )
+_SPOKEN = re.compile(
+    r"\b(?:u[hm]+|erm+|hm+|mm+)\b,? ?|\b(?!(?:no|very|had|that|so|really|more|far|ha|again|over|bye)\b)(?P<twice>[^\W\d]{1,12}(?: [^\W\d]{1,12})?) (?=(?P=twice)\b)",
+    re.IGNORECASE,
+)
+"""What is said while somebody thinks: a sound, and words that come twice."""
 
 
 def spell_out(text: str) -> str:
-    """Return the text with the apostrophes and the words that are left out in a chat.
+    """Return the text with the apostrophes and the words that are left out in a chat, and without what is said while somebody thinks.
 
-    >>> spell_out("pls dont call, im busy and theyre out")
-    "please don't call, I'm busy and they're out"
+    >>> spell_out("pls dont call, im busy and theyre out"), spell_out("um always keep it keep it short")
+    ("please don't call, I'm busy and they're out", 'always keep it short')
     """
     return _CHAT_WORD.sub(
         lambda word: (
@@ -32,8 +43,22 @@ def spell_out(text: str) -> str:
             if word["who"]
             else _CHAT[word[0].lower()]
         ),
-        text,
+        _SPOKEN.sub("", text),
     )
+
+
+_NOT_ASKED = r"(?!(?:the|my|our|your|I|you|we|he|she|they|it|matters|counts|works|helps|happens|means|remains|bothers|makes|gets|worries|annoys|goes|comes)\b)"
+_ASKED_OF = (
+    r"(?:I|you|we|he|she|it|they|this|that|these|those|there|any(?:one|body|thing)?|some(?:one|body|thing)?|every\w+)"
+)
+QUESTION = re.compile(
+    r"(?:^|(?<=[.,;:\n] ))\W*(?:(?:and|but|so|ok(?:ay)?|oh|hey|hi|hello|well|yeah|like|wait|also|btw|by the way|sorry|please|bro|dude|omg|lol|then|now|yo|remind me|do you (?:know|remember)|tell me)[, ]+)*"
+    rf"(?:(?:what|which|whose|how)(?: {_NOT_ASKED}[\w'-]+){{0,6}}?(?:'s(?! said\b| \w+ed\b)| (?:is|are|was|were|do|does|did|can|could|will|would|should|shall|might|has|have|had|am|must)(?:n't)?) \w"
+    r"|(?:where|when|why|who)(?: else| exactly)?(?:'s|'re| (?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|am|must|might)) \w|why \w|who (?:\w{3,}ed|won|got|made|said|told|came|went|gave|took|wants|has) \w|(?:what|which \w+) (?:\w{3,}ed|made|makes|led|got|came|went|happens) \w|(?:did|does|would|could|will) (?!not\b|never\b|always\b|be\b|have\b|do\b|go\b|love\b|like\b|prefer\b|rather\b|appreciate\b|hate\b|need\b|you dare\b)\w+ \w|how (?:come|about)\b|(?:anyone|anybody) (?:know|have|got|seen)\b|any (?:idea|chance)\b|remind me (?:what|which|whose|how|where|why|who)\b"
+    rf"|(?:is|are|was|were|does|did|will|would|can|could|has|isn't|aren't|wasn't|weren't|doesn't|didn't|won't|wouldn't|can't|couldn't|hasn't) (?:{_ASKED_OF}|the|my|your|our|his|her|their)\b|(?:do|am|may|might|shall|should|must|don't|shouldn't) (?:I|you|we|they|people|any(?:one|body))\b(?! (?:dare|ever|forget)\b)|have (?:you|they|we)\b)",
+    re.IGNORECASE,
+)
+"""A question by the order of its words: speech and chats leave out the mark."""
 
 
 # What a sentence is read for
@@ -61,7 +86,7 @@ FORBID = re.compile(
     rf"|{C}(?:tell|show|give|send|let|allow|trust|mention|say|share|leak|promise|admit|invite|ask|sell|call|disclose|reveal|post|change|delete|touch|add|publish|hand|offer) (?:(?:it|this|that|them|anything) )?(?:(?:to|with) )?(?:nobody|no one|nothing)\b"
     rf"|\b{THING} (?:must not|mustn't|must never|may not|may never|shall not|shan't|should not|shouldn't|should never|can never|cannot ever|can't ever|(?:is|are) (?:strictly )?(?:not|never) (?:to|allowed|permitted|an option|acceptable|negotiable)|isn't (?:allowed|permitted|an option)|aren't (?:allowed|permitted))\b"
     r"|\b(?:you|we|it|they|nobody|no one|agents?|scripts?|tests?|code|customers?|kids|students?|the \w+) (?:can't|cannot|can not) (?:exceed|go (?:over|above|beyond|below|past)|spend|use|touch|share|send|change|have|be|do|deploy|book|delete|eat|fly|take|contact|call|leave|mention|pay|accept|afford (?:to|more)|promise|offer|give|ship|release|run|start|store|depend|rely|add|break|move|miss|publish|sell|disclose|reveal|log|commit)\b"
-    r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\b(?:told|asked|advised|instructed|ordered|warned|wants?|expects?|said|says)(?: me| us| you)? (?:not to|never to|to (?:avoid|never|stop|cut|refrain|stay))\b|\bnot a (?:word|single)\b|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + NEVER_PAST + r"[a-z]"
+    r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\b(?:told|asked|advised|instructed|ordered|warned|wants?|expects?|said|says)(?: me| us| you)? (?:not to|never to|to (?:avoid|never|stop|cut|refrain|stay))\b|\bnot a (?:word|single)\b|\b(?:thing|point|important) (?:is )?(?:that )?you (?:do not|don't|never) [a-z]|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + NEVER_PAST + r"[a-z]"
     r"|\b(?:under no circumstances|by no means|on no account|at no (?:point|time)|in no case|whatever you do|not under any circumstances|no exceptions|strictly (?:forbidden|prohibited|no|off)|forbidden|prohibited|verboten|off[- ]limits|out of bounds|a no[- ]go|out of the question|taboo|hands off|not allowed|not permitted|not acceptable|unacceptable)\b"
     rf"|\bwithout (?:my|our|his|her|their|the (?:\w+ ){{1,2}}?|prior|explicit|written|getting|asking|checking|anyone's|a|an|first)[\w' -]{{0,30}}?{APPROVAL}?\b(?=.*\b{APPROVAL}\b|.*\b(?:me|first)\b)"
     r"|\b(?:we (?:never|don't ever|do not ever|don't)|I (?:never|don't ever)) " + WORK_VERB + r"\b|\bwe (?:don't|do not) (?!know|think|have|need|want|see\b|seem|really|get\b|mind|care|even|feel|understand|believe|remember|usually|like|always|realize|love|expect|appreciate|talk (?:much|often|enough)|go\b|find|stop|give up|quite|yet)[a-z]"

@@ -66,6 +66,8 @@ def sentence_features(sentence: str) -> Iterator[str]:
     if find_option(core) is not None:
         yield "<option>"
     words = _TOKEN.findall("".join((*parts, core[end:])).lower().replace("\u2019", "'"))
+    if words and words[-1].isalnum():
+        words.append(".")  # speech and chats leave it out
     if PAST_VERB.search(core) or PAST.search(core):
         yield "<past>"
     yield f"#{min(_LONGEST_STEP, len(words) // _WORDS_A_STEP)}"

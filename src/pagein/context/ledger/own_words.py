@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 
-from pagein.context.ledger.dictated import clauses_of
+from pagein.context.ledger.dictated import clauses_of, is_dictated
 from pagein.context.ledger.instructions import (
     LEAD_MAX_CHARS,
     LIST_MARK,
@@ -322,7 +322,7 @@ def _read_lines(own: str, leads: Leads, *, is_standing: bool) -> Iterator[OwnSen
             continue  # a quotation over several lines
         if _SUPPOSES.match(bare):
             continue
-        for sentence, follows in pairwise((*chain.from_iterable(map(clauses_of, split_sentences(bare))), "")):
+        for sentence, follows in pairwise((*split_sentences(bare), "")):
             if _ASKS_WHETHER.match(follows):
                 continue
             lead = f"{above}: " if above else ""
@@ -391,7 +391,8 @@ def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
     """
     if part.kind != "instructions":
         own = strip_foreign_text(part.text, is_talk=part.kind == "talk")
-        yield "", _ends_of(own) if part.kind == "talk" and len(own) > LONG_TEXT_CHARS else own
+        is_long = part.kind == "talk" and len(own) > LONG_TEXT_CHARS and not is_dictated(own)
+        yield "", _ends_of(own) if is_long else own
         return
     plain = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", part.text.replace("\r\n", "\n")))
     outer = _DEEPEST
@@ -478,9 +479,9 @@ def _is_closed_abbreviation(text: str) -> bool:
 
 
 def _clean(sentence: str) -> Iterator[str]:
-    sentence = " ".join(sentence.split()).strip("*_ ")
-    if 2 <= len(sentence) <= SENTENCE_MAX_CHARS and "\x01" not in sentence:
-        yield sentence.replace("**", "").replace("__", "")
+    for clause in clauses_of(" ".join(sentence.split()).strip("*_ ")):
+        if 2 <= len(clause) <= SENTENCE_MAX_CHARS and "\x01" not in clause:
+            yield clause.replace("**", "").replace("__", "")
 
 
 def _ends_of(text: str) -> str:

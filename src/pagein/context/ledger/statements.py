@@ -29,6 +29,7 @@ from pagein.context.ledger.binding_words import (
     revises,
 )
 from pagein.context.ledger.chosen_values import choose_value, find_free_value, shift
+from pagein.context.ledger.dictated import TOLD_CHARS, is_dictated
 from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
@@ -122,7 +123,8 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
             statement = replace(statement, revises=False, lifts=False, old_value="")
         if statement is not None and not holds_secret(sentence.text):
             statements.append(statement)
-    return _without_surplus_guesses(_without_surplus(statements))
+    is_told = len(text) > TOLD_CHARS and is_dictated(text)
+    return _without_surplus_guesses(_without_surplus(statements), 0 if is_told else MAX_GUESSES)
 
 
 def _without_surplus(statements: list[BindingStatement]) -> list[BindingStatement]:
@@ -131,11 +133,11 @@ def _without_surplus(statements: list[BindingStatement]) -> list[BindingStatemen
     return [statements[number] for number in sorted(ranked[:MAX_STATEMENTS])]
 
 
-def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[BindingStatement, ...]:
+def _without_surplus_guesses(statements: list[BindingStatement], most: int) -> tuple[BindingStatement, ...]:
     """Leave out the guesses of a text that are less likely than its best ones."""
     guesses = [number for number, statement in enumerate(statements) if statement.likelihood < 1]
     guesses.sort(key=lambda number: -statements[number].likelihood)
-    surplus = frozenset(guesses[MAX_GUESSES:])
+    surplus = frozenset(guesses[most:])
     return tuple(statement for number, statement in enumerate(statements) if number not in surplus)
 
 
@@ -185,7 +187,7 @@ def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), english.spell_out(plain))
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
-    is_question = "?" in masked[-4:]
+    is_question = "?" in masked[-4:] or (masked[-1:].isalnum() and bool(english.QUESTION.match(masked)))
     if english.WISH.match(masked) and (english.LASTING if is_question else english.LASTS).search(masked):
         return _statement(sentence, masked, "preference", tuple(find_values(masked)))
     if is_question and not english.REQUEST.match(masked):
