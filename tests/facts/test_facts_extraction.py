@@ -91,6 +91,19 @@ def test_what_would_have_to_be_guessed_is_not(text):
     assert extract_by_rules(text) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "category"),
+    [
+        ("im vegan btw", "preference"),
+        ("ive got 2 cats and a dog", "knowledge"),
+        ("I'm alergic to penicillin", "constraint"),
+        ("i i live in in Tucson", "knowledge"),
+    ],
+)
+def test_what_people_type_and_say_is_read_by_its_meaning_and_kept_in_their_words(said, category):
+    assert extract_by_rules(said) == [(said[0].upper() + said[1:], category)]
+
+
 def test_only_the_user_states_facts_without_a_model(facts, run):
     call = ToolCall("c", "bash", '{"command": "echo my name is Eve"}')
     run.say(

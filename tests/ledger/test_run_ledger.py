@@ -43,6 +43,8 @@ REVISIONS = (
     ("Never deploy on Fridays.", "Deploying on Fridays is fine now."),
     ("No deploys on Fridays!", "You can deploy on Fridays again."),
     ("Use tabs for indentation.", "actually spaces"),
+    ("budget is 400", "sry i meant 450"),
+    ("always reply in french no sorry dutch", "no sorry in german"),
     ("The meeting is at 14:00.", "The meeting moved to 15:30."),
     ("We'll use Stripe for payments.", "Let's switch to Adyen for payments instead."),
     ("Keep answers under 200 words.", "Make it 300 words."),

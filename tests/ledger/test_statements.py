@@ -611,6 +611,53 @@ def test_dictated_text_gives_its_clauses():
     assert condition in [statement.text for statement in find_statements(condition, "user")]
 
 
+@pytest.mark.parametrize(
+    ("said", "kind", "value"),
+    [
+        ("lets make the limit two hundred no wait three hundred", "rule", "three hundred"),
+        ("always reply in french no sorry in dutch", "rule", "dutch"),
+        ("my budget is 400 scratch that 450", "value", "450"),
+        ("the meeting is on tuesday i mean wednesday at nine", "value", "wednesday"),
+        ("keep it under ten minutes er fifteen minutes every time", "limit", "fifteen minutes"),
+    ],
+)
+def test_who_takes_a_word_back_in_the_same_breath_means_the_next_one(said, kind, value):
+    (statement,) = find_statements(said, "user")
+    assert (statement.kind, statement.value, statement.text) == (kind, value, said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "alwyas use the staging server",
+        "nver delete files",
+        "plaese neevr share the photos",
+        "um never never touch the the stove",
+    ],
+)
+def test_a_slip_in_the_word_that_binds_makes_no_guess_of_it(said):
+    (statement,) = find_statements(said, "user")
+    assert (statement.kind, statement.likelihood, statement.text) == ("rule", 1.0, said)
+
+
+def test_a_condition_without_a_comma_is_no_part_of_the_order():
+    (statement,) = find_statements("when the kids are home don't play any explicit songs", "user")
+    assert statement.is_prohibition
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "turn off the kitchen light please",
+        "hey alexa play the jazz list",
+        "set an alarm for the eggs",
+        "send an email to dana saying hi",
+    ],
+)
+def test_what_is_to_be_done_at_once_binds_nobody_later(order):
+    assert find_statements(order, "user") == ()
+
+
 def test_of_a_long_dictated_message_the_rule_is_left():
     before = (
         "so i went to the market and it was raining and my sister had all these bags with her and we talked about the weather and how "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from pagein.context.ledger import english
@@ -21,6 +22,8 @@ def choose_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | No
         start, end = replaced[1]
     elif (retracted := english.TAKES_BACK.match(masked)) is not None:
         start = retracted.end()
+    elif (repaired := english.REPAIRS.search(masked)) is not None and _is_repaired(masked, values, repaired):
+        start = repaired.end()
     lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
     if lift is not None and any(value.end <= lift.start() for value in inside):
@@ -41,6 +44,14 @@ def choose_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | No
     if option is None or best is None or best.type != "name":
         return best or option
     return best if _is_set(masked, best) and not _is_set(masked, option) else option
+
+
+def _is_repaired(masked: str, values: tuple[TypedValue, ...], repair: re.Match[str]) -> bool:
+    """True where a value stands on either side of what takes the first one back."""
+    before, after = masked[: repair.start()], masked[repair.end() :]
+    if find_option(before) and find_option(after):
+        return True
+    return any(value.end <= repair.start() for value in values) and any(value.start >= repair.end() for value in values)
 
 
 def _is_set(masked: str, value: TypedValue) -> bool:

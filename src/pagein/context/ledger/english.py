@@ -7,6 +7,7 @@ Each pattern is linear in the sentence, which has at most ``own_words.SENTENCE_M
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from types import MappingProxyType
 
 from pagein.context.salience.lines import has_part
@@ -14,7 +15,7 @@ from pagein.context.salience.lines import has_part
 _CHAT = MappingProxyType(
     {
         "im": "I'm", "ive": "I've", "u": "you", "ur": "your", "pls": "please", "plz": "please", "n": "and", "dnt": "don't",
-        "b4": "before", "wat": "what", "wats": "what's", "hav": "have", "shud": "should", "wud": "would", "cud": "could", "ppl": "people",
+        "b4": "before", "sry": "sorry", "wat": "what", "wats": "what's", "hav": "have", "shud": "should", "wud": "would", "cud": "could", "ppl": "people",
         "r u": "are you", "u r": "you are", "we r": "we are", "they r": "they are", "bc": "because", "cuz": "because", "gonna": "going to",
     }
 )  # fmt: skip
@@ -29,12 +30,30 @@ _SPOKEN = re.compile(
 """What is said while somebody thinks: a sound, and words that come twice."""
 
 
-def spell_out(text: str) -> str:
-    """Return the text with the apostrophes and the words that are left out in a chat, and without what is said while somebody thinks.
+_BINDING_WORDS = "allergic allergy always answer before budget deadline definitely instead limit maximum meeting never please prefer remember should vegetarian without"
 
-    >>> spell_out("pls dont call, im busy and theyre out"), spell_out("um always keep it keep it short")
+
+def _slips_of(word: str) -> Iterator[str]:
+    """Yield what fast fingers make of a word: a letter left out, struck twice, or in the place of the next."""
+    for at in range(1, len(word) - 1):
+        head, letter, tail = word[:at], word[at], word[at + 1 :]
+        yield from (head + tail, head + letter + letter + tail, head + tail[0] + letter + tail[1:])
+
+
+_SLIPS = MappingProxyType(
+    {slip: word for word in _BINDING_WORDS.split() for slip in _slips_of(word) if slip not in _BINDING_WORDS}
+)
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+def spell_out(text: str) -> str:
+    """Return the text with the apostrophes, words and letters that are left out in a chat, and without what is said while somebody thinks.
+
+    >>> spell_out("pls dont call, im busy and theyre out"), spell_out("um alwyas keep it keep it short")
     ("please don't call, I'm busy and they're out", 'always keep it short')
     """
+    if not _SLIPS.keys().isdisjoint(text.lower().split()):
+        text = _WORD.sub(lambda word: _SLIPS.get(word[0].lower(), word[0]), text)
     return _CHAT_WORD.sub(
         lambda word: (
             f"{word['not']}n't"
@@ -46,6 +65,40 @@ def spell_out(text: str) -> str:
         _SPOKEN.sub("", text),
     )
 
+
+_CONDITION = re.compile(
+    r"\W*(?:(?:and|so|but|also|ok|okay|then|please) )*(?:if|when|whenever|once|after|before|as soon as|every time|in case) "
+    r"(?:(?:I|you|we|they|he|she|it) (?!don't|do|never|always|please)\w+|[^,;:]*?(?: (?:is|are|has|have|gets?|comes?|goes?|starts?|ends?|asks?|says?|calls?|wants?|needs?|fails?|\w{3,}ed)|'s|'re)\b)[^,;:]*?"
+    r"(?= (?:please )?(?:don't|do not|never|please|make sure|always (?:use|ask|lock|turn|check|call|send|keep|make|put|add|write|run|test|tell|say|sign|back up|close|bring))\b)",
+    re.IGNORECASE,
+)
+
+
+_TAKEN_BACK = re.compile(
+    r"\W*(?:(?:no|oh|ah) )?(?:sorry|wait|actually|nope|oh)(?: (?:no|wait|sorry|actually))* (?!for\b|until\b|till\b|to\b|with\b|at\b|before\b|after\b|an?\b)(?=\w)",
+    re.IGNORECASE,
+)
+
+
+def part_clauses(text: str) -> str:
+    """Return a sentence that has no comma with those behind a correction's first words, and between a condition and what it orders.
+
+    >>> part_clauses("when the kids are home don't play that song"), part_clauses("no sorry in dutch")
+    ("when the kids are home, don't play that song", 'no, sorry, in dutch')
+    """
+    if "," in text:
+        return text
+    if (correction := _TAKEN_BACK.match(text)) is not None:
+        return f"{', '.join(correction[0].split())}, {text[correction.end() :]}"
+    condition = _CONDITION.match(text)
+    return text if condition is None else f"{condition[0]},{text[condition.end() :]}"
+
+
+REPAIRS = re.compile(
+    r"\b(?:no,? (?:sorry|wait|actually|hang on)|(?:oh|sorry|no),? (?:wait|no)|scratch that|sorry,? I mean|I mean(?:t)?|correction|oops|er|make that|actually no)\b,? (?=.*\w)",
+    re.IGNORECASE,
+)
+"""Takes back what was said right before: "at five no sorry six"."""
 
 _NOT_ASKED = r"(?!(?:the|my|our|your|I|you|we|he|she|they|it|matters|counts|works|helps|happens|means|remains|bothers|makes|gets|worries|annoys|goes|comes)\b)"
 _ASKED_OF = (
@@ -230,7 +283,7 @@ REVISES = re.compile(
 STRONG_CORRECTION = re.compile(
     r"\b(?:(?:slipped|(?:was|got|been) (?:postponed|delayed|pushed back)) (?:to|until|till)|scratch that|strike that|correction|I meant|I misspoke|make (?:it(?! to [A-Z])|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the|everything (?:I|we)) |ignore (?:what|my|the|everything (?:I|we)) |disregard|instead of|(?:has|have|had|got|been|was|were) (?:been )?(?:moved|relocated|shifted|switched|postponed) to|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)"
-    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
+    r"|^(?:oh )?(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |sorry |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
 )  # fmt: skip
 EXPLICIT = re.compile(
@@ -327,9 +380,10 @@ STANDS = re.compile(
 )
 """Words of a wish that holds from now on; a question without them asks for something once."""
 TASK = re.compile(
-    r"^(?:(?:ok(?:ay)?|now|then|next|so|and|also|great|thanks|thank you|good|please|pls|hi|hey|hello|alright|perfect|first|finally|could|can|would|will|you|i want you to|i need you to|i'd like you to|help me|try to|go ahead and|just|quickly)[,.!:]?\s+){0,6}"
+    r"^(?:(?:ok(?:ay)?|now|then|next|so|and|also|great|thanks|thank you|good|please|pls|hi|hey|hello|alright|perfect|first|finally|could|can|would|will|you|i want you to|i need you to|i'd like you to|help me|try to|go ahead and|just|quickly|alexa|siri|ok google|olly|computer)[,.!:]?\s+){0,6}"
     r"(?:(?:fix|summari[sz]e|read|add|find|refactor|rename|draft|explain|compare|count|list|describe|analy[sz]e|extract|sort|run|install|convert|update|check|show|look (?:up|at|for|into)|search|continue with|go on with|plot|draw|calculate|compute|estimate|create|generate|build|implement|debug|test|review|investigate|delete|remove|open|download|fetch|parse|print|reformat|rewrite|rephrase|shorten|simplify|proofread|suggest|recommend|propose|outline|brainstorm|prepare|merge|split|set up|design|evaluate|verify|solve|move on to|give|tell|repeat|redo|undo|commit|deploy|clone|restart|finish|complete)\s+"
     r"(?:the|a|an|this|that|these|those|it|them|me|us|my|our|some|all|any|another|one|two|three|four|five|ten|\d+|[\w./-]+\.\w{1,4}|line|page|part|section|chapter|step|question|task|item|image|figure|file|number|both|each|what|why|how|whether|if)\b"
+    r"|(?:turn|switch|power|dim|mute|unmute|play|pause|resume|reserve|navigate|remind|wake|text|bring up|pull up|put on) (?:the|an?|my|this|that|it|me|us|some|on|off|up|down|to)\b|get (?:me|us)\b|(?:send|e-?mail) (?:an?|this|that|it)\b|set (?:an?|the|my) (?:\w+ )?(?:alarm|timer|reminder)\b"
     r"|write (?:an?|the|some|two|three|four|five|ten|\d+)\b|search for\b|(?:rename|draft|plot|translate|calculate|compute|summari[sz]e|refactor|debug|brainstorm|investigate|proofread)\b(?!,))",
     re.IGNORECASE,
 )

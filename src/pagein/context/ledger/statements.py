@@ -184,7 +184,7 @@ def _read_governed(sentence: OwnSentence) -> BindingStatement | None:
 
 def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
     """Read an English sentence."""
-    masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), english.spell_out(plain))
+    masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), english.part_clauses(english.spell_out(plain)))
     masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
     is_question = "?" in masked[-4:] or (masked[-1:].isalnum() and bool(english.QUESTION.match(masked)))

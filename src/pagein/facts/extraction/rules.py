@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pagein.context.ledger.english import spell_out
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
@@ -37,6 +38,8 @@ _DOCUMENT = re.compile(
 _CODE = re.compile(
     r"^(?://|/\*|-- |;;|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|TRACE)\b)|^(?:def|class|function|async|return)\b.*[(:=.]|\w\(\w*\):|\bself\.\w"
 )
+_ONE_SOUND = re.compile(r"\b(?:u|n|ur)\b", re.IGNORECASE)
+"""Words of a chat that are words of other languages, too."""
 _WORDS_QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]*\s[^\"\u201c\u201d]*[\"\u201d]")
 _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
@@ -120,8 +123,26 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
         text = text[: document.start()]
     in_english = is_surely_english(text[:MAX_SENTENCE_CHARS])
     for sentence in own_sentences(text):
-        if (candidate := _candidate_from(sentence, utterance.source, in_english=in_english)) is not None:
+        candidate = _candidate_from(sentence, utterance.source, in_english=in_english)
+        candidate = candidate or _candidate_from_chat(sentence, utterance.source, in_english=in_english)
+        if candidate is not None:
             yield candidate
+
+
+def _candidate_from_chat(sentence: OwnSentence, source: Source, *, in_english: bool) -> FactCandidate | None:
+    """Read a sentence as it would be spelled with care ("im vegan"); the fact is all of it, in the speaker's own words."""
+    spelled = spell_out(sentence.text)
+    if (
+        spelled == sentence.text
+        or sentence.text != sentence.masked
+        or not is_surely_english(spell_out(_ONE_SOUND.sub("", sentence.text)))
+    ):
+        return None
+    careful = replace(sentence, text=spelled, masked=spelled)
+    candidate = _candidate_from(careful, source, in_english=in_english)
+    return candidate and _candidate(
+        sentence.text, candidate.category, candidate.confidence, source, corrects=candidate.corrects
+    )
 
 
 def _candidate_from(sentence: OwnSentence, source: Source, *, in_english: bool) -> FactCandidate | None:
