@@ -1,7 +1,9 @@
 """Agents that speak text alone: results that come as messages of the user are observations, and go out as they came."""
 
+import base64
 import json
 import re
+import struct
 import time
 
 import pytest
@@ -283,6 +285,81 @@ def test_words_beside_a_browsers_pages_are_the_users():
     users = [step.content for step in memory.steps if isinstance(step, TaskStep)]
     assert users == [TASK, *(f"Never buy more than {number}" for number in range(8))]
     assert "Never buy more than 7" in repr(memory.ledger())
+
+
+def screen(number, words):
+    """A message of the user with a screenshot, and words beside it or none."""
+    head = struct.pack(">IIBBBBB", 1280, 720, 8, 2, 0, 0, number)
+    url = (
+        "data:image/png;base64,"
+        + base64.b64encode(b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + head).decode()
+    )
+    image = {"type": "image_url", "image_url": {"url": url}}
+    return said("user", [{"type": "text", "text": words}, image] if words else [image])
+
+
+def click(number, in_text):
+    """An action that clicks, with its result."""
+    if in_text:
+        return [said("assistant", f"Thought: I click.\nAction: click(point='{number} 20')")]
+    function = {"name": "click", "arguments": json.dumps({"x": number})}
+    return [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": f"c{number}", "content": "Clicked."},
+    ]
+
+
+SCREEN_WORDS = {
+    "none": ("", ""),
+    "a page": (
+        "URL: https://a.example/\n" + "- [1] <a>Home</a>\n" * 14,
+        "URL: https://other.example/\n" + "- [2] <a>B</a>\n" * 14,
+    ),
+    "the same words": ("Here is the screen after your click.", "Here is the screen after your click."),
+}
+
+
+@pytest.mark.parametrize("in_text", [False, True])
+@pytest.mark.parametrize("words", SCREEN_WORDS)
+def test_a_screenshot_behind_each_call_is_its_result_and_the_task_stays(words, in_text):
+    memory = AgentMemory.open(":memory:", budget=3_000)
+    memory.record_messages([said("user", TASK)])
+    for number in range(12):
+        seen = screen(number, SCREEN_WORDS[words][number % 2])
+        memory.record_messages([*click(number, in_text), seen], whole=False)
+        shown = memory.to_messages()
+        assert said("user", TASK) in shown, number
+        assert seen in shown, number
+    users = [step for step in memory.steps if isinstance(step, TaskStep)]
+    assert len(users) == (2 if words == "the same words" else 1), "words alone that come once may be a person's"
+
+
+@pytest.mark.parametrize("in_text", [False, True])
+def test_a_screenshot_that_a_person_comments_on_is_the_users(in_text):
+    memory = AgentMemory.open(":memory:", budget=20_000)
+    memory.record_messages([said("user", TASK)])
+    for number, words in enumerate(["It still looks wrong.", "Now the header is too large.", "Never use red."]):
+        memory.record_messages([*click(number, in_text), screen(number, words)], whole=False)
+    assert len([step for step in memory.steps if isinstance(step, TaskStep)]) == 4
+
+
+@pytest.mark.parametrize("words", ["", "Photo: is it this one?", "Photo: or that one?"])
+def test_pictures_in_a_chat_are_the_users(words):
+    memory = AgentMemory.open(":memory:", budget=20_000)
+    memory.record_messages([said("user", TASK)])
+    for number in range(3):
+        memory.record_messages([said("assistant", "It is Paris."), screen(number, words)], whole=False)
+    assert len([step for step in memory.steps if isinstance(step, TaskStep)]) == 4
+
+
+def test_a_picture_behind_a_code_block_is_the_users():
+    memory = AgentMemory.open(":memory:", budget=20_000)
+    memory.record_messages([said("user", TASK), said("assistant", "Try this:\n```css\na {}\n```"), screen(1, "")])
+    assert len([step for step in memory.steps if isinstance(step, TaskStep)]) == 2
 
 
 SCRIPT = "\n".join(f"result_{line} = compute_step(result_{line - 1}, rate={line})" for line in range(1, 15))

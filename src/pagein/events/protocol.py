@@ -413,18 +413,23 @@ PAGE_MIN_CHARS, PAGE_MIN_LINES = 1_500, 12
 FRAME_CHARS = 24
 """Characters with which a program begins what it shows after each call."""
 
+_LABEL = re.compile(r"\W{0,3}\w[\w ]{1,22}[:：]")
+"""The word with which a program begins it, such as ``URL:`` before an address that differs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """An action, what the results of its calls say, and the messages of the user behind it.
 
-    ``before`` are those behind the action before it. ``is_answered`` once somebody spoke: what follows may be theirs, too.
+    ``before`` are those behind the action before it, ``is_shown`` says if a result was among them. ``is_answered`` once
+    somebody spoke: what follows may be theirs, too.
     """
 
     action: steps.ActionStep | None = None
     results: str | None = None
     messages: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    is_shown: bool = False
     is_answered: bool = False
 
     def after(self, item: object) -> Turn:
@@ -437,7 +442,9 @@ class Turn:
             case steps.Observation(content=content):
                 return replace(self, results=(self.results or "") + steps.as_text(content).strip())
             case steps.ActionStep(observations=observations):
-                return reduce(Turn.after, filter(None, observations), Turn(item, before=self.messages))
+                is_shown = bool(self.messages) and not self.is_answered
+                turn = Turn(item, before=self.messages, is_shown=is_shown)
+                return reduce(Turn.after, filter(None, observations), turn)
             case _:
                 return Turn()
 
@@ -447,7 +454,7 @@ class Turn:
         if action is None or observations is False:
             return False
         if observations is None or observations is True:
-            return self._is_page(action, text) or (not self.is_answered and _is_spelled(action, text))
+            return self._is_page(action, step.content) or (not self.is_answered and _is_spelled(action, text))
         if self.is_answered:
             return False
         if isinstance(observations, str):
@@ -456,13 +463,29 @@ class Turn:
             return observations.match(text) is not None
         return observations(text)
 
-    def _is_page(self, action: steps.ActionStep, text: str) -> bool:
-        """True for a page that a program shows: behind a call in text, behind results that say nothing, or after each call."""
-        if len(text) < PAGE_MIN_CHARS and text.count("\n") < PAGE_MIN_LINES:
+    def _is_page(self, action: steps.ActionStep, content: steps.Content) -> bool:
+        """True for a page or a screenshot that a program shows behind each call.
+
+        It stands behind a call in text, behind results that say nothing, or begins as the one behind the action before. A
+        screenshot behind a call is the program's where it has no words, a page of them, or those of the one before.
+        """
+        parts = steps.as_parts(content)
+        words = "\n".join(part.text for part in parts if isinstance(part, steps.Text))
+        is_long = len(words) >= PAGE_MIN_CHARS or words.count("\n") >= PAGE_MIN_LINES
+        is_framed = any(words[:FRAME_CHARS] == other[:FRAME_CHARS] for other in self.before)
+        if not self.is_answered and any(isinstance(part, steps.Image) for part in parts):
+            label = _LABEL.match(words) if self.is_shown or self.results is not None else None
+            is_framed = bool(words) and (
+                is_framed or any(label and other.startswith(label[0]) for other in self.before)
+            )
+            acted = self.is_shown or TEXT_ACTION.search(steps.as_text(action.content)) is not None
+            is_behind_call = self.results is not None or ends_in_call(action)
+            return (is_framed and (acted or is_behind_call)) or (is_behind_call and (is_long or not words))
+        if not is_long:
             return False
         if not action.tool_calls:
             return not self.is_answered and ends_in_call(action)
-        return self.results == "" or any(text[:FRAME_CHARS] == other[:FRAME_CHARS] for other in self.before)
+        return self.results == "" or is_framed
 
 
 def _is_spelled(action: steps.ActionStep, text: str) -> bool:
