@@ -1,6 +1,7 @@
 """An extract says what was done so that a reader can act on it; the floor gives up no more than it must."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from pagein.context.salience.extract import NAMES_MAX_SHARE, select_lines
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.body import preview
 from pagein.events.identifiers import format_call
-from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.promises import fold_entries
 from pagein.tokens import Budget
@@ -53,6 +54,19 @@ def test_a_run_of_one_tool_does_not_name_it_and_a_run_of_two_does():
     two = tracker_of(act("sh", {"command": "cat first_file.txt"}), act("find", {"what": "second_thing"}))
     assert [line.text for line in one.lines.values()] == ["cat first_file.txt"]
     assert [line.text for line in two.lines.values()] == ["cat first_file.txt", "find what=second_thing"]
+
+
+def test_a_call_of_one_argument_that_an_extract_shows_with_its_tool_is_in_view():
+    memo = tracker_of(act("find", {"what": "second_thing", "where": "inbox"}), act("get_mail", {"id": "msg_4711"}))
+    shown = [line.text for line in select_lines(memo, 200, COUNTER, visible=()).lines]
+    assert "get_mail id=msg_4711" in shown
+    assert not select_lines(memo, 200, COUNTER, visible=shown).lines
+
+
+def test_no_line_of_an_extract_is_the_name_of_an_image():
+    screen = (Text("The form is empty."), Image(b"\x89PNG" + bytes(60), "image/png"))
+    step = replace(act("click", {"x": 4}), observations=(Observation("c", screen),))
+    assert [line.text for line in tracker_of(step).lines.values()] == ["click x=4", "The form is empty."]
 
 
 def test_of_a_result_the_line_that_speaks_of_the_task_is_worth_most():

@@ -91,6 +91,20 @@ def test_a_viewers_numbers_and_its_empty_lines_are_no_change(number):
     assert older.splitlines()[1:] == ["| " + numbered(FILE)[12].strip()]
 
 
+ELEMENTS = ("[{}] link '{}'", "- [{}] <a>{}</a>", '- link "{1}" [ref=e{0}]', 'uid=3_{} link "{}"', "[{}]<a {}/>")
+
+
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_a_page_whose_elements_are_numbered_anew_is_a_repeat(element):
+    def page(start, price):
+        names = [*(f"Department {n}" for n in range(20)), f"Price {price}", "Checkout"]
+        return [element.format(start + 3 * n, name) for n, name in enumerate(names)]
+
+    older = results(act(page(100, 12)), act(page(700, 14)))[1]
+    assert older.splitlines()[0].endswith("s3.0 has it again, without 1 of its lines, with 1 others]")
+    assert older.splitlines()[1:] == ["| " + page(100, 12)[20]]
+
+
 def pods(minute, waiting):
     return [
         f"shop-worker-{n}   {'0/1     Pending' if n == waiting else '1/1     Running'}   0   {minute}m{n}s"

@@ -275,7 +275,9 @@ def _hidden_lines(
     """Yield the lines that are not visible and were last seen ``within`` the positions."""
     first, last = within or (0, math.inf)
     for key, line in table.items():
-        if first <= line.position < last and key not in visible_lines:
+        # In an extract the tool stands before the argument that is the key of a call.
+        is_visible = key in visible_lines or (line.is_action and line.text in visible_lines)
+        if first <= line.position < last and not is_visible:
             yield key, line
 
 

@@ -46,7 +46,11 @@ CONTEXT_MAX_CHARS = 2_000
 """Characters of a line in which a name's context is looked for: JSON in one line may have 100,000 names and two words."""
 
 _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
-_LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t\u2192-]\s?|\d{1,7}\s\s+")
+_LINE_NUMBER = re.compile(
+    r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t\u2192-]\s?|\d{1,7}\s\s+|(?:[-*]\s)?\[\d{1,7}\]\s?(?=\S)|uid=\w{1,16}\s"
+)
+_ELEMENT_REF = re.compile(r" \[ref=\w{1,16}\]")
+"""The number of a page's element at the end of its line; others stand before it: ``[12] link``, ``uid=3_12 link``."""
 
 
 NO_ERROR = re.compile(
@@ -151,12 +155,17 @@ def has_context(line: str, name: str) -> bool:
 
 
 def strip_line_number(line: str) -> str:
-    """Strip the line number or location that a viewer put before a line, or the mark of a quoted one, so that equal lines compare equal.
+    """Strip what a viewer put before a line, its number or location, the number of a page's element, or the mark of a
+    quoted line, so that equal lines compare equal.
 
     >>> strip_line_number("  12: return x"), strip_line_number("a.py:7:def f():")
     ('return x', 'def f():')
+    >>> strip_line_number("[1402] link 'Home'"), strip_line_number('- link "Home" [ref=e12]:')
+    ("link 'Home'", '- link "Home":')
     """
     stripped = unquote_lines(line.strip())
+    if " [ref=" in stripped:
+        stripped = _ELEMENT_REF.sub("", stripped)
     match = _LINE_NUMBER.match(stripped)
     return stripped[match.end() :].strip() if match else stripped
 

@@ -27,7 +27,7 @@ from pagein.context.view.layout import Item
 from pagein.events.entries import Observed
 from pagein.events.identifiers import format_call, identifiers
 from pagein.events.protocol import split_text_action
-from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
+from pagein.events.steps import ActionStep, Content, Image, Observation, TaskStep, as_parts, as_text
 
 POOL_SIZE = 400
 """Identifiers, and lines, that stay tracked when the pool is halved; it is halved at twice as many."""
@@ -155,21 +155,21 @@ class SalienceTracker:
         """Queue the texts of a step: the user's message, or the model's text, calls and results."""
         match item:
             case TaskStep(content=content):
-                self._queue_text(position, as_text(content), "task")
+                self._queue_text(position, _words_of(content), "task")
             case ActionStep(content=content, tool_calls=calls, observations=observations):
                 self.turn += 1
-                self._queue_text(position, as_text(content), "said", in_text=not calls)
+                self._queue_text(position, _words_of(content), "said", in_text=not calls)
                 for call in calls:
                     self._queue_text(position, call.arguments, "arguments", call=call.name)
                 for observation in observations:
                     if observation is not None:
                         self.learn_observation(position, observation)
             case Observed(observation=late):
-                self._queue_text(position, as_text(late.content), "observation", in_text=late.is_message)
+                self._queue_text(position, _words_of(late.content), "observation", in_text=late.is_message)
 
     def learn_observation(self, position: int, observation: Observation) -> None:
         """Queue the text of a result of the action at ``position``."""
-        self._queue_text(position, as_text(observation.content), "observation", failed=observation.status == "error")
+        self._queue_text(position, _words_of(observation.content), "observation", failed=observation.status == "error")
 
     def _queue_text(
         self, position: int, text: str, source: Source, *, failed: bool = False, call: str = "", in_text: bool = False
@@ -417,6 +417,13 @@ def _state_rows(table: Mapping[str, TrackedName | TrackedLine]) -> list[list[Any
 def _state_values(record: UseCounts | TrackedName | TrackedLine) -> list[Any]:
     names = _USE if isinstance(record, UseCounts) else _NAME if isinstance(record, TrackedName) else _LINE
     return [getattr(record, name) for name in names]
+
+
+def _words_of(content: Content | None) -> str:
+    """Return the readable text of content without its images: the name of one says nothing that is needed."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return as_text(tuple(part for part in as_parts(content) if not isinstance(part, Image)))
 
 
 T = TypeVar("T")
