@@ -132,6 +132,14 @@ def test_a_result_is_clipped_once_it_was_read_and_not_before():
         assert len(shown(memory)[1]) < len(long) / 3  # clipped already as it entered, to more
 
 
+def test_rules_hold_on_another_branch():
+    long = "\n".join(words(number, 12) for number in range(40))
+    with play([act("search", long), act("read", "short")], tools=Tools(clip={"search": 100}), budget=12_000) as memory:
+        memory.rewind(2)
+        memory.record(act("read", "short"))
+        assert "characters left out: s1.0" in shown(memory)[1]
+
+
 def test_rules_hold_after_reopening_and_undo(tmp_path):
     tools = Tools(fold=("poll",))
     steps = [act("poll", words(number), job=number) for number in range(40)]

@@ -80,10 +80,14 @@ class FactLog:
         self.ledger.touched = {*ledger.touched, *ledger.facts, *ledger.removals}
 
     def _apply_entries(self, entries: Iterable[Entry]) -> bool:
-        head = self.ledger.head
-        for entry in entries:
-            self.ledger.apply(entry)
-        return self.ledger.head > head
+        new = tuple(entries)
+        if new:
+            # An empty one until all are in: where Ctrl-C cuts this off, the log is folded again from its first entry.
+            ledger, self.ledger = self.ledger, Ledger()
+            for entry in new:
+                ledger.apply(entry)
+            self.ledger = ledger
+        return bool(new)
 
 
 class FactLogs:
@@ -94,7 +98,7 @@ class FactLogs:
         self._logs = {
             scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
         }
-        self._ranking = Ranking(weights)
+        self._ranking, self._is_ranked = Ranking(weights), True
         self._procedures: dict[str, Fact] = {}
 
     def __iter__(self) -> Iterator[FactLog]:
@@ -137,7 +141,12 @@ class FactLogs:
 
     def update_ranking(self, fact_log: FactLog) -> None:
         """Bring the ranking up to date with a log's ledger."""
+        if not self._is_ranked:  # an update was cut off
+            self._ranking = Ranking(self._ranking.weights)
+            for each in self:
+                each.ledger.touched |= each.ledger.facts.keys()
         ledger = fact_log.ledger
+        self._is_ranked = not ledger.touched
         for position in ledger.touched:
             fact, id = ledger.facts.get(position), fact_id(fact_log.scope, position)
             self._procedures.pop(id, None)
@@ -148,6 +157,7 @@ class FactLogs:
             else:
                 self._ranking.add(fact)
         ledger.touched.clear()
+        self._is_ranked = True
 
     def rank(self, context: str, now: float, limit: int) -> tuple[RankedFact, ...]:
         """Rank the facts but procedures that hold now for a context, best first."""

@@ -107,6 +107,8 @@ class MemoryRuntime:
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
+        self.was_cut_off = False
+        """True from a turn that ended by no error of ours, such as Ctrl-C, to the next one: the state may be half applied."""
         self._process = os.getpid()
         self._last_entry: Entry | None = None
         self._last_request: RawRequest | None = None

@@ -579,22 +579,15 @@ class RunState:
 
     def for_branch(self) -> RunState:
         """An empty state with the same settings, for another branch of the run."""
+        usage = UsageState(
+            self.usage.budget, self.usage.calibration, self.usage.is_named, own_tools=self.usage.own_tools,
+            own_tool_bytes=self.usage.own_tool_bytes, recent_rooms=self.usage.recent_rooms,
+        )  # fmt: skip
         return RunState(
-            self.policy,
-            self.counter,
-            self.callbacks,
-            FoldedLog(Fold(self.counter)),
-            UsageState(
-                self.usage.budget,
-                self.usage.calibration,
-                own_tools=self.usage.own_tools,
-                own_tool_bytes=self.usage.own_tool_bytes,
-                recent_rooms=self.usage.recent_rooms,
-            ),
+            self.policy, self.counter, self.callbacks, FoldedLog(Fold(self.counter)), usage,
             TranscriptState(repairs=self.transcript.repairs),
             PageInState(self.page_in.share, self.page_in.prices),
             replace(self.facts_block, current=ShownFacts()),
             SummaryState(self.summaries.summarizer),
-            problems=self.problems,
-            writers=self.writers,
-        )
+            problems=self.problems, writers=self.writers, tools=self.tools,
+        )  # fmt: skip

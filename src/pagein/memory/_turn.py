@@ -19,6 +19,7 @@ from pagein.memory.operations.load import (
     write_closing_snapshot,
     write_snapshot,
 )
+from pagein.memory.operations.summarize import cancel_summary
 
 if TYPE_CHECKING:
     from pagein.memory._runtime import MemoryRuntime
@@ -52,6 +53,18 @@ def run_turn(runtime: MemoryRuntime, name: str, operation: Callable[[RunState], 
 
 
 def _run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
+    if runtime.was_cut_off:
+        yield from fold_again(runtime)
+    try:
+        return (yield from _run_whole_turn(runtime, operation))
+    except PageinError:
+        raise
+    except BaseException:  # Ctrl-C or a time limit may come between any two lines
+        runtime.was_cut_off = True
+        raise
+
+
+def _run_whole_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
     yield from refresh(runtime.state)
     result = yield from operation(runtime.state)
     # The operation may have switched to another branch, and with it to another state.
@@ -61,6 +74,16 @@ def _run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) 
         with suppress(LogError):  # a missing snapshot costs time at the next opening, and nothing else
             yield from write_snapshot(run)
     return result
+
+
+def fold_again(runtime: MemoryRuntime) -> Flow[None]:
+    """Go on with a state folded from the log: the turn before was cut off, and only the log knows how far it came."""
+    log = yield from Call(lambda runtime: runtime.branch_log(runtime.branches.current))
+    state = runtime.state.for_branch()
+    yield from load(state, log)
+    yield from cancel_summary(runtime.state)
+    yield from Call(lambda runtime: runtime.move_to(log, state))
+    runtime.was_cut_off = False
 
 
 def close_memory(runtime: MemoryRuntime) -> Flow[None]:

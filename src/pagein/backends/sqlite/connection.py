@@ -71,6 +71,7 @@ class SharedDatabase:
 
     what = "log"
     """The word for it in errors."""
+    reads_in_transactions = False
 
     def _connect(self, path: str, *, timeout: float, synchronous: str, readonly: bool = False) -> None:
         self.path, self._process, self._lock = path, os.getpid(), threading.RLock()
@@ -108,6 +109,9 @@ class SharedDatabase:
             if self._database is None:
                 raise LogClosed(f"{self.path}: this {self.what} was closed; open it again")
             with translate_errors(self.path, writing=writing):
+                # Nobody is in a transaction here, but one that Ctrl-C cut off may have been left.
+                if self._database.in_transaction and not self.reads_in_transactions:
+                    self._database.execute("ROLLBACK")
                 yield self._database
 
     @contextlib.contextmanager

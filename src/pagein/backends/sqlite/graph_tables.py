@@ -95,6 +95,7 @@ class GraphTables(SharedDatabase):
     """The database of a graph: one connection, one transaction at a time. Raises LogError, never a driver's error."""
 
     what = "store"
+    reads_in_transactions = True
 
     def __init__(self, url: str | os.PathLike[str], *, timeout: float = 5.0, synchronous: str = "FULL") -> None:
         path = os.fspath(url)

@@ -94,7 +94,7 @@ class SQLiteLog(SharedDatabase, RowLogBase):
         self.session = hash_chain.check_name("session", session)
         self._timeout, self._encryption = self.store.timeout, self.store.encryption(self.session)
         self._tip: Tip | None = None
-        self._turn = threading.Lock()
+        self._turn, self._has_turn = threading.Lock(), False
         self._connect(
             self.store.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
@@ -225,7 +225,8 @@ class SQLiteLog(SharedDatabase, RowLogBase):
     @contextlib.contextmanager
     def _transaction(self, database: sqlite3.Connection) -> Iterator[None]:
         deadline = time.monotonic() + self._timeout
-        has_turn = self._turn.acquire(timeout=min(max(0, self._timeout), threading.TIMEOUT_MAX))
+        self._end_turn()  # that of a transaction that Ctrl-C cut off
+        self._has_turn = self._turn.acquire(timeout=min(max(0, self._timeout), threading.TIMEOUT_MAX))
         try:
             self._begin(database, deadline)
             self.file.check()
@@ -235,8 +236,13 @@ class SQLiteLog(SharedDatabase, RowLogBase):
             # Some errors have rolled back already, as a full disk.
             if database.in_transaction:
                 database.execute("ROLLBACK")
-            if has_turn:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            with contextlib.suppress(RuntimeError):
                 self._turn.release()
+            self._has_turn = False
 
     def _begin(self, database: sqlite3.Connection, deadline: float) -> None:
         """Begin to write, until the deadline.
