@@ -246,7 +246,7 @@ def test_the_block_is_the_same_on_reopening_and_goes_with_what_is_erased_or_undo
     with AgentMemory.open(address, budget=1_500) as memory:
         record_run(memory, 12)
         view = memory.view()
-        assert any(entry.shows_failures and ERRORS[0] in entry.item.text for entry in view.front)
+        assert any(entry.follows_summaries and ERRORS[0] in entry.item.text for entry in view.front)
     with AgentMemory.open(address, budget=1_500) as memory:
         assert memory.view().messages() == view.messages()
         memory.erase("s1")

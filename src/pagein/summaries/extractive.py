@@ -5,15 +5,12 @@ So every policy works without a model, and a model's failure does not stop the t
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pagein.context.ledger.error_lines import find_errors
+from pagein.context.ledger.task_lists import TASK_MAX_CHARS, TaskRow, TaskState, find_boxes, find_task_lists
 from pagein.context.salience.lines import has_context
 from pagein.context.salience.tracker import SalienceTracker
-from pagein.events.identifiers import argument_text
 from pagein.summaries.key_items import KeyItem, find_key_items, split_sentences
 from pagein.summaries.progress import find_decisions, find_next_steps, find_refuted
 from pagein.summaries.sanitize import normalize_text, one_line
@@ -29,15 +26,7 @@ MIN_OBJECTIVE_CHARS = 12
 HINT_MIN_CHARS, MAX_HINTS = 2_000, 12
 """Characters from which a result gets a hint, and maximum hints of a span."""
 
-_CHECKBOX = re.compile(
-    r"^[ \t]*(?:(?:[-*]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
-)
-_TASK_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
-_STATUS_WORDS: Mapping[str, TaskStatus] = {
-    "done": "done", "completed": "done", "complete": "done", "finished": "done", "blocked": "blocked",
-    "open": "open", "pending": "open", "todo": "open", "in_progress": "open", "in progress": "open",
-}  # fmt: skip
-_TASK_TEXT_KEYS = ("content", "text", "title", "task", "description", "step")
+_STATUSES: Mapping[TaskState, TaskStatus] = {"done": "done", "now": "open", "open": "open", "blocked": "blocked"}
 
 
 def extract_summary(span: Span, tracker: SalienceTracker | None = None) -> Summary:
@@ -139,42 +128,18 @@ def _tasks(span: Span) -> Iterator[TaskItem]:
     """To-do lists, from check boxes and tool arguments; the newest version of each task."""
     table: dict[str, TaskItem] = {}
     for quoted in span.texts:
-        for task in _tasks_in(quoted):
-            table[task.id or normalize_text(task.text)] = task
+        for row in _task_rows(quoted):
+            key = row.id or normalize_text(row.text)
+            if row.state == "dropped":
+                table.pop(key, None)
+            else:
+                text, status = one_line(row.text, TASK_MAX_CHARS), _STATUSES[row.state]
+                table[key] = TaskItem(text, "", (quoted.handle,), id=one_line(row.id, 100), status=status)
     yield from table.values()
 
 
-def _tasks_in(quoted: QuotedText) -> Iterator[TaskItem]:
-    if quoted.speaker == "result":
-        return
-    text = quoted.text
+def _task_rows(quoted: QuotedText) -> Iterator[TaskRow]:
     if quoted.speaker == "call":
-        yield from _tasks_in_arguments(quoted)
-        text = argument_text(quoted.text)
-    for box in _CHECKBOX.finditer(text[:100_000]):
-        words = one_line(box["text"], 300)
-        match = _TASK_ID.match(words)
-        id, text = (match["id"], words[match.end() :]) if match else ("", words)
-        yield TaskItem(text, handles=(quoted.handle,), id=id, status="done" if box["mark"] in "xX" else "open")
-
-
-def _tasks_in_arguments(quoted: QuotedText) -> Iterator[TaskItem]:
-    try:
-        arguments = json.loads(quoted.text)
-    except (ValueError, RecursionError):
-        return
-    for value in arguments.values() if isinstance(arguments, dict) else ():
-        for row in value if isinstance(value, list) else ():
-            task = _parse_task(row, quoted.handle) if isinstance(row, dict) else None
-            if task is not None:
-                yield task
-
-
-def _parse_task(value: Mapping[str, Any], handle: str) -> TaskItem | None:
-    status = _STATUS_WORDS.get(str(value.get("status", "")).lower())
-    text = next((value[name] for name in _TASK_TEXT_KEYS if isinstance(value.get(name), str)), "")
-    if status is None or not text.strip():
-        return None
-    name = value.get("id", "")
-    id = one_line(str(name), 100) if isinstance(name, str | int) and not isinstance(name, bool) else ""
-    return TaskItem(one_line(text, 300), "", (handle,), id=id, status=status)
+        yield from (row for tasks in find_task_lists(quoted.text) for row in tasks.rows)
+    elif quoted.speaker != "result":
+        yield from find_boxes(quoted.text)

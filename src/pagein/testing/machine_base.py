@@ -195,6 +195,8 @@ class WatchedMemory(RuleBasedStateMachine):
         )  # fmt: skip
         promises.check_data_framing(view, oracle.systems)
         promises.check_forgeries(view, (), self.forged)
+        if not is_limited:
+            promises.check_open_work(view, oracle.shown_steps)
 
     def _check_requests(self, view: View) -> None:
         for name in self.formats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, cast
@@ -45,11 +46,13 @@ long_texts = st.builds(
     lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)), plain_lines, st.integers(8, 120)
 )
 huge_texts = st.builds(lambda word, count: word * count, st.sampled_from(("ab ", "漢", "x", "9\n")), st.just(9_000))
+_WAITING = ("Running in the background with ID: bash_1", "Approval apr-2 requested: id apr-2", "bash_1: exit code 0")
 result_contents: st.SearchStrategy[steps.Content] = st.one_of(
     short_texts,
     long_texts,
     long_texts,
     huge_texts,
+    st.sampled_from(_WAITING),
     st.tuples(short_texts.map(steps.Text), st.just(_IMAGE)),
     st.just(()),
 )
@@ -63,7 +66,14 @@ model_contents: st.SearchStrategy[steps.Content | None] = st.one_of(
     st.tuples(st.just(_THINKING), plain_lines.map(steps.Text)),
     st.tuples(st.just(_REASONING)),
 )
-arguments = st.sampled_from(("", "{}", '{"path": "src/app/main.py"}', '{"path": "src', "[1]")) | long_texts
+task_lists = st.lists(
+    st.tuples(plain_lines, st.sampled_from(("pending", "in_progress", "completed"))), min_size=1, max_size=9
+).map(lambda tasks: json.dumps({"todos": [{"content": text, "status": status} for text, status in tasks]}))
+arguments = (
+    st.sampled_from(("", "{}", '{"path": "src/app/main.py"}', '{"path": "src', "[1]", '{"id": "bash_1"}'))
+    | task_lists
+    | long_texts
+)
 call_ids = st.sampled_from(("", "call_1", "call_1", "call_2", "call_3_0", "a.b:c"))
 tool_calls = st.lists(st.builds(steps.ToolCall, call_ids, st.sampled_from(("bash", "read")), arguments), max_size=3)
 

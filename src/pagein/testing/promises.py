@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from pagein._common.surrogates import replace_surrogates
 from pagein.context.ledger.block import with_ledger
+from pagein.context.ledger.error_lines import has_failed
+from pagein.context.ledger.task_lists import find_task_lists
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock, ViewEntry
 from pagein.context.view.view import View
@@ -222,8 +224,31 @@ def _check_slot(
 
 
 def is_ledger(message: Message) -> bool:
-    """Return True for the ledger's blocks: what holds, and what failed."""
-    return as_text(message.content).startswith(('<memory kind="ledger">', '<memory kind="failed">'))
+    """Return True for the ledger's blocks: what holds, what failed, and what is open."""
+    return re.match(r'<memory kind="(?:ledger|failed|open)">', as_text(message.content)) is not None
+
+
+OPEN_WORK_MIN_LIMIT, OPEN_WORK_TOKENS = 1_000, 200
+"""Tokens of a view from which its block has a place for a list of tasks, and those that are free where it must be shown."""
+
+
+def check_open_work(view: View, steps: Mapping[int, Step]) -> None:
+    """Check that a view names the step of the newest list of tasks where it left, and there is space for it."""
+    positions = (
+        position
+        for position, step in steps.items()
+        if isinstance(step, ActionStep)
+        for call, result in zip(step.tool_calls, step.observations, strict=False)
+        if result is not None and not has_failed(result) and find_task_lists(call.arguments)
+    )
+    newest = max(positions, default=None)
+    has_space = view.limit >= max(OPEN_WORK_MIN_LIMIT, view.tokens + OPEN_WORK_TOKENS)
+    in_view = {entry.first for entry in view.run if not isinstance(entry.item, SummaryStep)}
+    if newest is None or newest in in_view or not has_space:
+        return
+    texts = [entry.item.text for entry in view.front if isinstance(entry.item, ContextBlock)]
+    shown = [int(head[1]) for text in texts for head in re.finditer(r"^\[s(\d+)[.\d]*\] tasks, ", text, re.MULTILINE)]
+    assert max(shown, default=-1) >= newest, f"the tasks of s{newest} are in no block, but those of {shown}"
 
 
 def is_notice(message: Message) -> bool:

@@ -1,4 +1,4 @@
-"""The ledger's block in a view: what was said and holds, and what failed, in steps that are not shown as recorded. Pure."""
+"""The ledger's blocks in a view: what was said and holds, what failed, and what is open, in steps that are not shown as recorded. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pagein.events.steps import SummaryStep
 
 if TYPE_CHECKING:
     from pagein.context.ledger.failures import FailureLine
+    from pagein.context.ledger.open_work import OpenLines
     from pagein.context.ledger.run_ledger import RunLedger
 
 LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
@@ -38,8 +39,14 @@ NOTICE = "Out of view: "
 FAILED_SHARE, FAILED_MAX_TOKENS = 0.4, 2_000
 """The largest share of the ledger's tokens for what failed, of no more than the first of ``LEDGER_SHARES``, and its most."""
 
-WHY = "it was said and still holds, or it failed"
+OPEN_SHARE, OPEN_MAX_TOKENS = 0.25, 600
+"""The same for what is open."""
+
+WHY = "it was said and still holds, it failed, or it is open"
 """The reason given in a view's report."""
+
+WORD_SLOTS = ("content", "arguments")
+"""The slots of a stub that stands for the model's words."""
 
 NO_POSITION = -1
 """The position of the block's entry, which is no step."""
@@ -49,7 +56,7 @@ MAX_BLOCKS = 24
 """Rendered blocks that are remembered: the two in view, and those that compactions are planned with."""
 
 DueItems = tuple[tuple[int | str, ...], ...]
-"""The places of statements with what later ones change in their lines, and of errors with their counts."""
+"""The places of statements with what later ones change in their lines, of errors with their counts, and of what is open."""
 
 BlockKey = tuple[DueItems, int]
 """What is due in a block, and the tokens that it may have."""
@@ -82,7 +89,11 @@ def own_tokens(reserved: tuple[int, ...], limit: int) -> int:
 def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
     """Return the tokens to leave for the blocks after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
-    due = _find_due(view, ledger, lambda position: position not in staying)
+
+    def may_leave(position: int) -> bool:
+        return position not in staying
+
+    due = _find_due(view, ledger, may_leave, may_leave)
     limit = view.full_limit
     sizes = (_build_blocks(view, ledger, blocks, due, size, limit) for size in ledger_sizes(limit))
     sums = (sum(entry.tokens for entry in entries) for entries in sizes)
@@ -96,8 +107,13 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     """
     in_view = {entry.first for entry in view.run if not isinstance(entry.item, SummaryStep)}
     shown = view.verbatim_positions - (view.edited - in_view)
-    due = _find_due(view, ledger, lambda position: position not in shown)
-    if not any(due):
+    worded = shown | {
+        entry.first
+        for entry in view.run
+        if entry.first in in_view and not any(stub.slot in WORD_SLOTS for stub in entry.stubs)
+    }
+    due = _find_due(view, ledger, lambda position: position not in shown, lambda position: position not in worded)
+    if not due.statements and not due.failures and not due.work.keys:
         return view
     hidden = _hidden_handles(view)
     run = tuple(
@@ -143,33 +159,45 @@ def _is_bare_notice(entry: ViewEntry) -> bool:
 
 
 class Due(NamedTuple):
-    """The places of the statements that are due in a block, and the errors."""
+    """The places of the statements that are due in a block, the errors, and what is open."""
 
     statements: tuple[tuple[int, int], ...]
     failures: tuple[FailureLine, ...]
+    work: OpenLines
 
 
-def _find_due(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -> Due:
-    return Due(_due_statements(view, ledger, is_hidden), ledger.failures.find_hidden(is_hidden))
+def _find_due(
+    view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool]
+) -> Due:
+    """Find what is due, by the steps that are not shown as recorded, and those of which the model's words are not."""
+    return Due(
+        _due_statements(view, ledger, is_hidden),
+        ledger.failures.find_hidden(is_hidden),
+        ledger.open_work.find_hidden(is_hidden, hides_words),
+    )
 
 
 def _build_blocks(
     view: View, ledger: RunLedger, blocks: Blocks, due: Due, tokens: int, limit: int
 ) -> tuple[ViewEntry, ...]:
-    """Build the entries of what holds and of what failed in at most ``tokens`` of the limit together; none that is empty."""
-    statements, failures = due
-    failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
+    """Build the entries of what holds, failed and is open in at most ``tokens`` of the limit together; none that is empty."""
+    statements, failures, work = due
+    failed = held = open_work = LedgerBlock("", 0)
+    most = min(tokens, limit * LEDGER_SHARES[0])
+    if work.keys:
+        room = min(int(most * OPEN_SHARE), OPEN_MAX_TOKENS)
+        open_work = _remember(blocks, (work.keys, room), lambda: _render_work(view, work, room))
     if failures:
-        room = min(int(min(tokens, limit * LEDGER_SHARES[0]) * FAILED_SHARE), FAILED_MAX_TOKENS)
+        room = min(int(most * FAILED_SHARE), FAILED_MAX_TOKENS)
         key: BlockKey = tuple(line.key for line in failures), room
         failed = _remember(blocks, key, lambda: _render_failures(view, failures, room))
     if statements:
-        rest = tokens - failed.tokens
+        rest = tokens - failed.tokens - open_work.tokens
         key = tuple((*at, ledger.items[at].is_newer, ledger.items[at].about) for at in statements), rest
         held = _remember(blocks, key, lambda: _render_statements(view, ledger, frozenset(statements), rest))
     return tuple(
         ViewEntry(NO_POSITION, NO_POSITION, item, "ledger", WHY, messages_of(item), block.tokens)
-        for kind, block in (("ledger", held), ("failed", failed))
+        for kind, block in (("ledger", held), ("failed", failed), ("open", open_work))
         if block.text and (item := ContextBlock(kind, block.text))
     )
 
@@ -204,6 +232,13 @@ def _render_failures(view: View, failures: tuple[FailureLine, ...], tokens: int)
 
     text = select_failures(failures, tokens - _count("failed", "", view), view.counter)
     return LedgerBlock(text, _count("failed", text, view) if text else 0)
+
+
+def _render_work(view: View, work: OpenLines, tokens: int) -> LedgerBlock:
+    from pagein.context.ledger.open_work import render_open  # noqa: PLC0415 - loads where it shows
+
+    text = render_open(work, tokens - _count("open", "", view), view.counter)
+    return LedgerBlock(text, _count("open", text, view) if text else 0)
 
 
 def _count(kind: str, text: str, view: View) -> int:

@@ -84,6 +84,14 @@ class FailureLedger:
         while len(self._results) > MAX_FAILURES:
             del self._results[next(iter(self._results))]
 
+    def remove_step(self, position: int) -> None:
+        """Drop the results of a step."""
+        for key, results in list(self._results.items()):
+            others = [result for result in results if result.position != position]
+            self._results[key] = others
+            if not others:
+                del self._results[key]
+
     def find_hidden(self, hidden: Callable[[int], bool]) -> tuple[FailureLine, ...]:
         """Return the errors of hidden results in order. Results in view change nothing, so a block stays as it is."""
         lines = []

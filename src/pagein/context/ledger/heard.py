@@ -22,9 +22,15 @@ class HeardText:
     text: str
     speaker: Speaker
 
+    @property
+    def step(self) -> int:
+        """The position of the step that has the text."""
+        return self.position
+
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         ledger.learn(self.position, self.text, self.speaker)
+        ledger.open_work.learn_text(self.position, self.text, is_own=self.speaker == "assistant")
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text."""
@@ -45,10 +51,16 @@ class HeardResult:
     observation: Observation
     is_late: bool = False
 
+    @property
+    def step(self) -> int:
+        """The position of the step that shows the result."""
+        return self.position if self.is_late else self.action
+
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         place = (self.position, 0) if self.is_late else (self.action, self.index)
         ledger.failures.learn(*place, self.call, self.observation)
+        ledger.open_work.learn(place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text and its call."""

@@ -410,7 +410,9 @@ class Fold:
         changed = self.edited if by.stubs else self.removed
         changed.update(range(by.first, by.last))
         self.tracker.forget(by.first, by.last)
-        self.heard = [text for text in self.heard if not (isinstance(text, HeardText) and text.position == by.first)]
+        # The results of an action stay where its words are edited.
+        gone = HeardText if by.stubs else (HeardText, HeardResult)
+        self.heard = [heard for heard in self.heard if not (isinstance(heard, gone) and heard.step == by.first)]
         self.ledger.remove_step(by.first)
         shown = find_shown(self.body.run, by.first)
         if shown is not None and by.stubs:

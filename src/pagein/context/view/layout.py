@@ -31,7 +31,7 @@ THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content", "rea
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """A framed block of text that is not part of the run: ``kind`` is "recalled" for a page-in, "facts" or "ledger"."""
+    """A framed block of text that is not part of the run: ``kind`` is "recalled" for a page-in, "facts", "ledger", "failed" or "open"."""
 
     kind: str
     text: str
@@ -65,9 +65,9 @@ class ViewEntry:
         return range_handle(self.first, self.last)
 
     @property
-    def shows_failures(self) -> bool:
-        """True for the block of what failed in steps out of view."""
-        return isinstance(self.item, ContextBlock) and self.item.kind == "failed"
+    def follows_summaries(self) -> bool:
+        """True for the blocks of what failed and of what is open in steps out of view."""
+        return isinstance(self.item, ContextBlock) and self.item.kind in ("failed", "open")
 
 
 def as_data(tag: str, text: str, **attributes: str) -> str:

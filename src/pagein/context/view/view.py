@@ -130,14 +130,14 @@ class View:
     def request_entries(self) -> tuple[ViewEntry, ...]:
         """All entries of the request in its order, the tail's included.
 
-        What failed stands behind the newest summary: it changes where a compaction writes that anew.
+        What failed and what is open stand behind the newest summary: they change where a compaction writes that anew.
         """
         run = list(self.run)
         for entry in reversed(self.tail):
             run.insert(bisect_left(run, entry.first, key=lambda other: other.first), entry)
-        front = [entry for entry in self.front if not entry.shows_failures]
+        front = [entry for entry in self.front if not entry.follows_summaries]
         at = _end_of_summaries(run)
-        run[at:at] = [entry for entry in self.front if entry.shows_failures]
+        run[at:at] = [entry for entry in self.front if entry.follows_summaries]
         return (*self.systems, *front, *run)
 
     @property

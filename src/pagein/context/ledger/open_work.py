@@ -1,0 +1,387 @@
+"""The open work of a run: the newest lists of tasks, and what runs or waits elsewhere under an id. Pure and bounded.
+
+A program that was started in the background, an agent that works beside this one, an approval that was asked for: a
+result names its id and says that it goes on. It is over where a later call or text that names the id says so.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, replace
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
+
+from pagein.context.ledger.error_lines import has_failed
+from pagein.context.ledger.task_lists import (
+    TaskList,
+    TaskRow,
+    TaskState,
+    find_boxes,
+    find_task_lists,
+    read_id,
+    read_state,
+    read_text,
+)
+from pagein.events.handles import observation_handle, step_handle
+from pagein.events.identifiers import format_call, parse_arguments
+from pagein.events.steps import Observation, ToolCall, as_text
+from pagein.tokens import TokenCounter
+
+MAX_VERSIONS, MAX_SOURCES = 64, 3
+"""Versions remembered of a list of tasks, and lists; beyond it the oldest is dropped."""
+
+MAX_TASKS = 200
+"""Tasks remembered of a list: its last ones."""
+
+MAX_WAITING = 64
+"""Things that run or wait which are remembered; beyond it the oldest is dropped, those that are over first."""
+
+SHORT_RESULT_CHARS, SHORT_RESULT_LINES, END_LINES = 2_000, 12, 2
+"""A result up to these characters and lines is read whole, of a longer one the first and last lines: logs say what ran, not what runs."""
+
+CALL_MAX_CHARS, SHORT_CALL_MAX_CHARS, LINE_MAX_CHARS, AFTER_ID_MAX_CHARS = 60, 28, 140, 40
+"""Characters of the call in a line and in a short one, of the words around the id, and of those behind it."""
+
+SHORT_TOKENS = 160
+"""Tokens up to which the lines are short."""
+
+HEAD = "Open when these steps left the view; a newer step may say otherwise. > in progress, x done, - open."
+SHORT_HEAD = "Open:"
+"""The headings."""
+
+_GOES_ON = re.compile(
+    r"\b(?:(?:still |now )?running|in[ _-](?:the )?background|started|starting|launched|spawned|queued|enqueued|scheduled|pending"
+    r"|waiting|await(?:s|ing)|submitted|in[ _-]?progress|detached|dispatched|requested|armed)\b",
+    re.IGNORECASE,
+)
+_IS_OVER = re.compile(
+    r"\b(?:killed|terminated|stopped|finished|completed?|exit(?:ed|[ _-]?code)|done|succeeded|success|failed|failure|cancell?ed|aborted|granted"
+    r"|approved|denied|rejected|expired|deleted|removed|merged|closed|not (?:found|running)|no such|fired|ended|resolved|revoked)\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect", re.IGNORECASE)
+_ID = re.compile(
+    r"(?:\b(?:pid|job|task|process|session|shell|agent|timer|batch|build|run|request|approval|ticket|execution|deployment|workflow"
+    r"|container|thread|worker|terminal|transfer|export|import|query|operation|cell|sandbox|reminder|alarm|instance)[ _-]?(?:id)?s?|\bid)"
+    r"[ :=#\"'(\[`<>]{1,4}(?:(?:is|ID|id)[ :=#\"'`]{1,3})?(?P<id>(?=[\w./:-]*\d)\w[\w./:-]{0,78}\w)",
+    re.IGNORECASE,
+)
+"""An id with a digit behind the word for what it names."""
+
+_SHELL_JOB = re.compile(r"^\[\d+\] (?P<id>\d{2,8})$", re.MULTILINE)
+"""The line of a shell about a job in the background."""
+
+_CREATES, _UPDATES = (
+    re.compile(r"(?:create|add|new)_?(?:todo|task)|(?:todo|task)_?(?:create|add|new)", re.IGNORECASE),
+    re.compile(
+        r"(?:update|set|edit|mark|complete|close)_?(?:todo|task)|(?:todo|task)_?(?:update|set|edit|complete|close|done)",
+        re.IGNORECASE,
+    ),
+)
+"""Names of tools that add one task to a list, and that change one."""
+
+_NUMBER = re.compile(r"#?(?P<id>\w*\d\w*)")
+_MARKS: Mapping[TaskState, str] = {"done": "x", "now": ">", "open": "-", "blocked": "!", "dropped": "x"}
+_ORDER: tuple[TaskState, ...] = ("now", "blocked", "open", "done")
+
+Place = tuple[int, int]
+"""The position of a step, and the number of its call."""
+
+
+class PlanVersion(NamedTuple):
+    """The tasks of a list as a call left them."""
+
+    place: Place
+    rows: tuple[TaskRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingItem:
+    """Something that goes on elsewhere: the place of the result that named its id, the call, and the words around the id.
+
+    ``end`` is the position at which it was said to be over.
+    """
+
+    place: Place
+    id: str
+    call: str
+    line: str
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLines:
+    """The open work of hidden steps: the newest version of each list of tasks, and what goes on, oldest first."""
+
+    plans: tuple[PlanVersion, ...]
+    waiting: tuple[WaitingItem, ...]
+
+    @property
+    def keys(self) -> tuple[tuple[int | str, ...], ...]:
+        """The places of what is shown, which says all that may change in it."""
+        return (*(("plan", *plan.place) for plan in self.plans), *((item.id, *item.place) for item in self.waiting))
+
+
+class OpenWork:
+    """The lists of tasks of one run, and what goes on elsewhere. The same results give the same."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, list[PlanVersion]] = {}
+        """By source, the versions of a list of tasks, oldest first; the source with the newest one last."""
+        self._waiting: dict[str, WaitingItem] = {}
+
+    def learn(self, place: Place, call: ToolCall, observation: Observation) -> None:
+        """Fold the result of a call at this place."""
+        if has_failed(observation):
+            self._close_named(place[0], call, as_text(observation.content), has_failed=True)
+            return
+        text = as_text(observation.content)
+        for tasks in find_task_lists(call.arguments):
+            self._add_version(place, tasks)
+        self._change_task(place, call, text)
+        self._close_named(place[0], call, text, has_failed=False)
+        self._find_waiting(place, call, text)
+
+    def learn_text(self, position: int, text: str, *, is_own: bool) -> None:
+        """Fold what was said in text: what is over, and where the model says it, its list of tasks."""
+        for part in _parts(text):
+            self._close(position, part)
+        rows = tuple(find_boxes(text)) if is_own and "[" in text else ()
+        if len(rows) > 1:
+            self._add_version((position, 0), TaskList("", rows))
+
+    def remove_step(self, position: int) -> None:
+        """Drop what is open by a step."""
+        self._plans = {
+            source: others
+            for source, versions in self._plans.items()
+            if (others := [version for version in versions if version.place[0] != position])
+        }
+        self._waiting = {id: item for id, item in self._waiting.items() if item.place[0] != position}
+
+    def find_hidden(self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool]) -> OpenLines:
+        """Return what is open by the steps whose results are hidden, and the lists of those that hide the model's words.
+
+        Steps in view change nothing, so a block stays as it is.
+        """
+        plans = []
+        for versions in self._plans.values():
+            newest = next((version for version in reversed(versions) if hides_words(version.place[0])), None)
+            if newest is not None:
+                plans.append(newest)
+        waiting = (
+            item
+            for item in self._waiting.values()
+            if is_hidden(item.place[0]) and (item.end is None or not is_hidden(item.end))
+        )
+        return OpenLines(tuple(sorted(plans, key=lambda plan: plan.place)), tuple(waiting))
+
+    def to_state(self) -> list[Any]:
+        """Return it as JSON-safe values."""
+        plans = {
+            source: [[*version.place, *map(astuple, version.rows)] for version in versions]
+            for source, versions in self._plans.items()
+        }
+        return [plans, [[*item.place, item.id, item.call, item.line, item.end] for item in self._waiting.values()]]
+
+    @classmethod
+    def from_state(cls, state: Iterable[Any]) -> OpenWork:
+        """Restore it from ``to_state``."""
+        work = cls()
+        plans, waiting = state
+        for source, versions in plans.items():
+            work._plans[source] = [
+                PlanVersion((position, index), tuple(TaskRow(*row) for row in rows))
+                for position, index, *rows in versions
+            ]
+        for position, index, id, *words in waiting:
+            work._waiting[id] = WaitingItem((position, index), id, *words)
+        return work
+
+    def _add_version(self, place: Place, tasks: TaskList) -> None:
+        versions = self._plans.pop(tasks.source, [])
+        version = PlanVersion(place, tasks.rows[-MAX_TASKS:])
+        self._plans[tasks.source] = [*versions[1 - MAX_VERSIONS :], version]
+        while len(self._plans) > MAX_SOURCES:
+            del self._plans[next(iter(self._plans))]
+
+    def _change_task(self, place: Place, call: ToolCall, result: str) -> None:
+        """Fold a call that adds one task or changes one."""
+        creates, updates = _CREATES.search(call.name), _UPDATES.search(call.name)
+        if not creates and not updates:
+            return
+        fields = parse_arguments(call.arguments)
+        versions = self._plans.get(call_source := "tasks", [])
+        rows = {row.id: row for row in (versions[-1].rows if versions else ())}
+        text, state = read_text(fields), read_state(fields.get("status"))
+        id = next((read_id(value) for name, value in fields.items() if name.lower().endswith("id")), "").lstrip("#")
+        if not id and creates:
+            number = _NUMBER.search(result)
+            id = number["id"] if number else str(len(rows) + 1)
+        if not id or (updates and id not in rows):
+            return
+        old = rows.get(id)
+        text = text or (old.text if old else "")
+        if not text:
+            return
+        rows[id] = TaskRow(id, text, state or (old.state if old else "open"))
+        self._add_version(place, TaskList(call_source, tuple(rows.values())))
+
+    def _find_waiting(self, place: Place, call: ToolCall, text: str) -> None:
+        for part in _parts(text):
+            for match in _ids_that_go_on(part):
+                id = match["id"]
+                if not _is_short(text) and text.count(id) > 1:
+                    continue  # a log
+                before = self._waiting.pop(id, None)
+                line = _words_around(part, match.end())
+                item = WaitingItem(place, id, _clip(_shown_call(call), CALL_MAX_CHARS), line)
+                # What is asked for again and goes on stays under the call that began it.
+                self._waiting[id] = item if before is None or before.end is not None else before
+        while len(self._waiting) > MAX_WAITING:
+            over = (id for id, item in self._waiting.items() if item.end is not None)
+            del self._waiting[next(over, next(iter(self._waiting)))]
+
+    def _close_named(self, position: int, call: ToolCall, result: str, *, has_failed: bool) -> None:
+        """End what a call names and its result says to be over, and what the call itself ends."""
+        for part in _parts(result):
+            self._close(position, part)
+        ends = not has_failed and (_ENDS.search(call.name) or _ENDS.search(call.arguments)) is not None
+        for id, item in list(self._waiting.items()):
+            if item.end is None and _name(id).search(call.arguments):
+                verdicts = (_is_over(part) for part in _parts(result))
+                if next((verdict for verdict in verdicts if verdict is not None), ends):
+                    self._waiting[id] = replace(item, end=position)
+
+    def _close(self, position: int, text: str) -> None:
+        for id, item in list(self._waiting.items()):
+            match = _name(id).search(text) if item.end is None and id in text else None
+            if match is None:
+                continue
+            behind = _is_over(text[match.end() :])
+            if _is_over(text[: match.start()]) if behind is None else behind:
+                self._waiting[id] = replace(item, end=position)
+
+
+def render_open(lines: OpenLines, tokens: int, counter: TokenCounter) -> str:
+    """Return the text of what is open that fits: the lists of tasks, then what goes on, the newest first; "" if nothing fits.
+
+    The newest list has half, then what goes on, then the lists have what is left. Of a list without room for all, the
+    tasks that are done leave first, then the last of those that are open.
+    """
+    is_short = tokens <= SHORT_TOKENS
+    head = SHORT_HEAD if is_short else HEAD
+    tokens -= counter.text(head) + 1
+    least = sum(counter.text(_render_plan(plan, tokens // 2, counter)) + 1 for plan in lines.plans[-1:])
+    going_on, remaining = list[str](), tokens - least
+    for item in reversed(lines.waiting):
+        line = _render_waiting(item, is_short=is_short)
+        if (cost := counter.text(line) + 1) <= remaining:
+            remaining -= cost
+            going_on.insert(0, line)
+    remaining += least
+    plans = list[str]()
+    for plan in reversed(lines.plans):
+        text = _render_plan(plan, remaining, counter)
+        if text:
+            remaining -= counter.text(text) + 1
+            plans.insert(0, text)
+    return "\n".join((head, *plans, *going_on)) if plans or going_on else ""
+
+
+def _render_plan(plan: PlanVersion, tokens: int, counter: TokenCounter) -> str:
+    rows = [row for row in plan.rows if row.state != "dropped"]
+    done = sum(row.state == "done" for row in rows)
+    head = f"[{_handle(plan.place)}] tasks, {done} of {len(rows)} done"
+    room = tokens - counter.text(head) - 2
+    if room < 0:
+        return ""
+    visible: set[int] = set()
+    for state in _ORDER if done < len(rows) else ():
+        numbers = [number for number, row in enumerate(rows) if row.state == state]
+        for number in reversed(numbers) if state == "done" else numbers:
+            cost = counter.text(_render_task(rows[number])) + 1
+            if cost > room:
+                room = 0  # what matters less does not take the place of what matters more
+                break
+            room -= cost
+            visible.add(number)
+    return "\n".join(
+        (f"{head}:" if visible else f"{head}.", *(_render_task(rows[number]) for number in sorted(visible)))
+    )
+
+
+def _render_task(row: TaskRow) -> str:
+    return f"{_MARKS[row.state]} {f'{row.id}: ' if row.id else ''}{row.text}"
+
+
+def _render_waiting(item: WaitingItem, *, is_short: bool) -> str:
+    if is_short:
+        return f"[{_handle(item.place)}] {item.id}: {_clip(item.call, SHORT_CALL_MAX_CHARS)}"
+    return f"[{_handle(item.place)}] {item.call} > {item.line}"
+
+
+def _handle(place: Place) -> str:
+    return observation_handle(*place) if place[1] else step_handle(place[0])
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= SHORT_RESULT_CHARS and text.count("\n") < SHORT_RESULT_LINES
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """Return a short text whole, and the first and the last lines of a longer one."""
+    if _is_short(text):
+        return (text,)
+    lines = [line[:SHORT_RESULT_CHARS] for line in text.splitlines() if line.strip()]
+    return (*lines[:END_LINES], *lines[END_LINES:][-END_LINES:])
+
+
+def _is_over(text: str) -> bool | None:
+    """Return what a text says first: that something is over, or that it goes on; None where it says neither."""
+    over, goes_on = _IS_OVER.search(text), _GOES_ON.search(text)
+    if over is None:
+        return None if goes_on is None else False
+    return goes_on is None or over.start() < goes_on.start()
+
+
+def _ids_that_go_on(text: str) -> tuple[re.Match[str], ...]:
+    """Return the ids of what goes on: those in a line that says so, else the first on a line of its own beside one that does."""
+    jobs = tuple(_SHELL_JOB.finditer(text))
+    if not _GOES_ON.search(text):
+        return jobs
+    lines = text.splitlines(keepends=True)
+    starts = tuple(accumulate(map(len, lines), initial=0))
+    goes_on = [_GOES_ON.search(line) is not None for line in lines]
+    ids = [(bisect_right(starts, match.start()) - 1, match) for match in _ID.finditer(text)]
+    in_lines = tuple(match for at, match in ids if goes_on[at])
+    beside = (
+        match
+        for at, match in ids
+        if not text[starts[at] : match.start()].strip(" \t\"'{") and any(goes_on[max(0, at - 1) : at + 2])
+    )
+    return (*jobs, *(in_lines or tuple(islice(beside, 1))))
+
+
+def _name(id: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
+
+
+def _words_around(text: str, end: int) -> str:
+    """Return the words around an id on one line."""
+    before = " ".join(text[:end].split())
+    first = max(0, len(before) - LINE_MAX_CHARS + AFTER_ID_MAX_CHARS)
+    behind = " " * text[end : end + 1].isspace() + _clip(text[end:], AFTER_ID_MAX_CHARS)
+    return ("\u2026" * bool(first) + before[first:] + behind).rstrip()
+
+
+def _shown_call(call: ToolCall) -> str:
+    line = format_call(call.name, call.arguments)
+    return line.alone or line.text
+
+
+def _clip(text: str, characters: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"

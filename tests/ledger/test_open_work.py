@@ -1,0 +1,261 @@
+"""What is open: lists of tasks and what goes on elsewhere, in every view whose steps they left."""
+
+import json
+
+import pytest
+
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.context.compaction.registry import POLICIES
+from pagein.context.ledger.open_work import MAX_VERSIONS, MAX_WAITING, OpenWork, render_open
+from pagein.context.ledger.task_lists import find_boxes, find_task_lists
+from pagein.tokens.encodings import Encoding
+
+STATES = ("completed", "in_progress", "pending")
+TASKS = ("Read the handlers", "Port the retry middleware", "Move the web client")
+ROWS = list(zip(TASKS, STATES, strict=True))
+BOXES = "\n".join(f"- [{mark}] {text}" for (text, _), mark in zip(ROWS, "x~ ", strict=True))
+LISTS = {
+    "TodoWrite": {"todos": [{"content": text, "status": state, "activeForm": text} for text, state in ROWS]},
+    "update_plan": {"explanation": "Next.", "plan": [{"step": text, "status": state} for text, state in ROWS]},
+    "todowrite": {
+        "todos": [{"id": str(at), "content": text, "status": state} for at, (text, state) in enumerate(ROWS)]
+    },
+    "write_todos": {"todos": [{"description": text, "status": state} for text, state in ROWS]},
+    "task_tracker": {"command": "plan", "task_list": [{"title": text, "status": state} for text, state in ROWS]},
+    "update_todo_list": {"todos": BOXES},
+    "read_file": {"path": "a.py", "task_progress": BOXES},
+    "write_file": {"path": "todo.md", "content": f"# To do\n\n{BOXES}\n"},
+}
+WAITS = {
+    "bash_7": (
+        {"command": "uvicorn app:app", "run_in_background": True},
+        (
+            "Command running in background with ID: bash_7. Output is being written to: /tmp/tasks/bash_7.output. You will "
+            "be notified when it completes."
+        ),
+        "<status>completed</status> <exit_code>0</exit_code> for bash_7",
+    ),
+    "a7f39c1": (
+        {"prompt": "Port the client"},
+        (
+            "Async agent launched successfully.\nagentId: a7f39c1 (internal ID - do not mention to user. Use SendMessage with "
+            "to: 'a7f39c1' to continue this agent.)\nThe agent is working in the background. You will be notified when it "
+            "completes."
+        ),
+        "<task-id>a7f39c1</task-id>\n<status>completed</status>\nIt started the server.",
+    ),
+    "48213": ({"command": "python serve.py &"}, "[1] 48213", "kill: 48213 was terminated"),
+    "1234": (
+        {"cmd": "npm run dev"},
+        "Chunk ID: ab12\nWall time: 1.0 seconds\nProcess running with session ID 1234\nOutput:\nready",
+        "Session 1234: process exited with code 0",
+    ),
+    "apr-5512": (
+        {"action": "drop the column"},
+        "Approval requested: id apr-5512. Do not go on until it is granted.",
+        "Approval apr-5512 was granted by Ana.",
+    ),
+    "884211": ({"command": "sbatch train.sh"}, "Submitted batch job 884211", "Job 884211 finished"),
+    "batch_67f": (
+        {"input_file": "f1"},
+        '{\n  "id": "batch_67f",\n  "status": "in_progress"\n}',
+        '{"id": "batch_67f", "object": "batch", "status": "completed"}',
+    ),
+}
+
+
+def act(memory, name, arguments, result, number=[0]):  # noqa: B006 - the ids of a test's calls
+    number[0] += 1
+    call = ToolCall(f"c{number[0]}", name, json.dumps(arguments))
+    return memory.record(ActionStep(None, (call,), (Observation(call.id, result),)))
+
+
+def fill(memory, turns=24):
+    """Read files until what came before has left; view after each."""
+    for number in range(turns):
+        text = "\n".join(f"{line}: value_{number}_{line} = load({line * 7})" for line in range(12))
+        act(memory, "read", {"file": f"src/m{number}.py"}, text)
+        memory.view()
+
+
+def block_of(memory):
+    """The text of the block of what is open; "" without one."""
+    blocks = [entry.item.text for entry in memory.view().front if getattr(entry.item, "kind", "") == "open"]
+    assert len(blocks) <= 1
+    return "".join(blocks)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_tasks_stays_as_its_newest_call_left_it(name):
+    older = json.loads(json.dumps(LISTS[name]).replace("completed", "pending").replace("[x]", "[ ]"))
+    with AgentMemory.open(":memory:", budget=2_000) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, name, older, "ok")
+        act(memory, name, LISTS[name], "ok")
+        fill(memory)
+        lines = block_of(memory).splitlines()
+        assert lines[1].endswith("tasks, 1 of 3 done:")
+        assert [line[0] for line in lines[2:]] == ["x", ">", "-"]
+        assert all(line.endswith(text) for line, text in zip(lines[2:], TASKS, strict=True))
+
+
+def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
+    work = OpenWork()
+    for number, (text, state) in enumerate(ROWS, 1):
+        create = ToolCall("c", "TaskCreate", json.dumps({"subject": text, "description": "All of it."}))
+        work.learn((number, 0), create, Observation("c", f"Task #{number} created successfully: {text}"))
+        update = ToolCall("u", "TaskUpdate", json.dumps({"taskId": str(number), "status": state}))
+        work.learn((number + 10, 0), update, Observation("u", f"Updated task #{number} status"))
+    unknown = ToolCall("u", "TaskUpdate", json.dumps({"taskId": "9", "status": "completed"}))
+    work.learn((30, 0), unknown, Observation("u", "ok"))
+    (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
+    assert [(row.id, row.text, row.state) for row in plan.rows] == [
+        ("1", TASKS[0], "done"),
+        ("2", TASKS[1], "now"),
+        ("3", TASKS[2], "open"),
+    ]
+
+
+def test_a_document_with_some_check_boxes_and_a_failed_call_are_no_list():
+    guide = "# Guide\n\nRead all of this.\n\nThen:\n\n- [ ] Sign\n\nAnd send it.\n\nThanks.\n"
+    assert find_task_lists(json.dumps({"path": "guide.md", "content": guide})) == ()
+    assert (
+        find_task_lists(json.dumps({"rows": [{"status": "active", "size": 3}, {"status": "404", "text": "x"}]})) == ()
+    )
+    assert [row.state for row in find_boxes("* [X] a\n2) [-] b\n[ ] c\n- [1] d")] == ["done", "now", "open"]
+    work = OpenWork()
+    work.learn((1, 0), ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"])), Observation("c", "no", "error"))
+    assert work.find_hidden(lambda _: True, lambda _: True).keys == ()
+
+
+def test_what_the_model_lists_in_its_own_words_is_a_list_and_the_users_words_are_none():
+    work = OpenWork()
+    work.learn_text(3, f"My plan:\n{BOXES}\nShall I go on?", is_own=True)
+    work.learn_text(4, BOXES.replace("[ ]", "[x]"), is_own=False)
+    (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
+    assert [(row.text, row.state) for row in plan.rows] == [(TASKS[0], "done"), (TASKS[1], "now"), (TASKS[2], "open")]
+
+
+@pytest.mark.parametrize("id", WAITS)
+def test_what_goes_on_elsewhere_is_named_until_it_is_over(id):
+    arguments, begins, ends = WAITS[id]
+    with AgentMemory.open(":memory:", budget=2_000) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "run", arguments, begins)
+        fill(memory)
+        block = block_of(memory)
+        assert block.startswith("Open")
+        assert id in block
+        assert block.splitlines()[1].startswith("[s1] ")
+        assert len(block.splitlines()) == 2
+        act(memory, "look", {"at": "it"}, ends)
+        assert block_of(memory) == block, "it changes with a compaction alone"
+        fill(memory)
+        assert block_of(memory) == ""
+
+
+def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked_at_is_not():
+    def learn(position, name, arguments, result):
+        work.learn((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
+
+    work = OpenWork()
+    for number in (1, 2, 3):
+        learn(number, "bash", {"command": f"serve {number}"}, f"Running in the background with ID: bash_{number}")
+    learn(4, "KillShell", {"shell_id": "bash_1"}, "ok")
+    learn(5, "BashOutput", {"bash_id": "bash_2"}, "<status>running</status>\nGET / 200")
+    learn(6, "bash", {"command": "grep bash_3 notes.txt"}, "bash_3 is on port 80")
+    learn(7, "KillShell", {"shell_id": "bash_22"}, "killed bash_22")
+    waiting = work.find_hidden(lambda _: True, lambda _: True).waiting
+    assert {item.id for item in waiting} == {"bash_2", "bash_3"}
+    assert {item.id for item in work.find_hidden(lambda position: position < 4, bool).waiting} == {
+        "bash_1",
+        "bash_2",
+        "bash_3",
+    }
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "Started.\n" + "step 12 of 40: process 4242 started\n" * 40 + "OK",
+        "12 passed in 3.1s",
+        "Requested setting INSTALLED_APPS, but settings are not configured.",
+        '{"reservation_id": "4WQ150", "status": "confirmed"}',
+        "id=123",
+    ],
+)
+def test_a_log_and_a_plain_result_wait_for_nothing(result):
+    work = OpenWork()
+    work.learn((1, 0), ToolCall("c", "bash", '{"command": "make"}'), Observation("c", result))
+    assert work.find_hidden(lambda _: True, lambda _: True).waiting == ()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_under_every_policy_the_list_is_in_the_request(policy):
+    with AgentMemory.open(":memory:", budget=1_500, policy=policy) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
+        fill(memory, 30)
+        assert memory.view().has_replaced_entries
+        text = "\n".join(f"{message['content']} {message.get('tool_calls')}" for message in memory.to_messages())
+        assert text.count(TASKS[2]) >= 1
+
+
+def test_the_block_is_the_same_on_reopening_and_goes_with_what_is_erased(tmp_path):
+    address = str(tmp_path / "run.db")
+    with AgentMemory.open(address, budget=1_500) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
+        act(memory, "run", *WAITS["bash_7"][:2])
+        act(memory, "run", *WAITS["1234"][:2])
+        fill(memory)
+        view = memory.view()
+    with AgentMemory.open(address, budget=1_500) as memory:
+        assert memory.view().messages() == view.messages()
+        assert "bash_7" in block_of(memory)
+        memory.erase("s2")
+        assert "bash_7" not in block_of(memory)
+        assert "1234" in block_of(memory)
+
+
+def test_what_a_removed_step_left_open_is_not_shown():
+    with AgentMemory.open(":memory:", budget=1_500) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
+        act(memory, "run", {"command": "make it"}, "KeyError: 'rate'\njob 4711 queued")
+        act(memory, "run", *WAITS["1234"][:2])
+        memory.view()
+        memory.remove("s1")
+        memory.remove("s2")
+        fill(memory)
+        shown = "\n".join(str(message["content"]) for message in memory.to_messages())
+        assert "1234" in block_of(memory)
+        assert not any(text in shown for text in (TASKS[2], "4711", "KeyError"))
+
+
+def test_the_state_is_bounded_and_comes_back_whole():
+    work = OpenWork()
+    for number in range(300):
+        call = ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"]))
+        work.learn((number, 0), call, Observation("c", f"job {number + 1000} queued"))
+    state = json.loads(json.dumps(work.to_state()))
+    assert len(state[0]["todos"]) == MAX_VERSIONS
+    assert len(state[1]) == MAX_WAITING
+    lines = work.find_hidden(lambda _: True, lambda _: True)
+    assert OpenWork.from_state(state).find_hidden(lambda _: True, lambda _: True) == lines
+
+
+def test_with_little_space_what_is_in_progress_stays_first():
+    counter, work = Encoding("o200k_base"), OpenWork()
+    rows = [{"content": f"{'Write chapter' if at else 'Read'} {at}", "status": "pending"} for at in range(40)]
+    rows[20]["status"], rows[0]["status"] = "in_progress", "completed"
+    work.learn((1, 0), ToolCall("c", "plan", json.dumps({"plan": rows})), Observation("c", "job 4711 queued"))
+    lines = work.find_hidden(lambda _: True, lambda _: True)
+    whole = render_open(lines, 2_000, counter)
+    assert whole.count("\n- ") == 38
+    for tokens in range(10, 400, 13):
+        text = render_open(lines, tokens, counter)
+        assert counter.text(text) <= tokens
+        assert "x Read 0" not in text or text == whole
+        if "\n- " in text:
+            assert "> Write chapter 20" in text
