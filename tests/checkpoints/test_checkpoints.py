@@ -29,7 +29,7 @@ from pagein.memory.checkpoints.state import state_from_json
 TASK = "Build the shop in src/shop.py. Never touch prod.\n- [ ] T-1: fix the parser\n- [x] T-2: set up"
 
 
-BLOCKS = ('<memory kind="ledger">', '<memory kind="failed">')
+BLOCKS = tuple(f'<memory kind="{kind}">' for kind in ("ledger", "failed", "open"))
 
 
 def call(number, name="bash", **arguments):

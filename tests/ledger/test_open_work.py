@@ -6,7 +6,7 @@ import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES
-from pagein.context.ledger.open_work import MAX_VERSIONS, MAX_WAITING, OpenWork, render_open
+from pagein.context.ledger.open_work import MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
 from pagein.tokens.encodings import Encoding
 
@@ -100,7 +100,7 @@ def test_a_list_of_tasks_stays_as_its_newest_call_left_it(name):
 
 
 def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
-    work = OpenWork()
+    work = WorkLedger()
     for number, (text, state) in enumerate(ROWS, 1):
         create = ToolCall("c", "TaskCreate", json.dumps({"subject": text, "description": "All of it."}))
         work.learn((number, 0), create, Observation("c", f"Task #{number} created successfully: {text}"))
@@ -123,13 +123,13 @@ def test_a_document_with_some_check_boxes_and_a_failed_call_are_no_list():
         find_task_lists(json.dumps({"rows": [{"status": "active", "size": 3}, {"status": "404", "text": "x"}]})) == ()
     )
     assert [row.state for row in find_boxes("* [X] a\n2) [-] b\n[ ] c\n- [1] d")] == ["done", "now", "open"]
-    work = OpenWork()
+    work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"])), Observation("c", "no", "error"))
     assert work.find_hidden(lambda _: True, lambda _: True).keys == ()
 
 
 def test_what_the_model_lists_in_its_own_words_is_a_list_and_the_users_words_are_none():
-    work = OpenWork()
+    work = WorkLedger()
     work.learn_text(3, f"My plan:\n{BOXES}\nShall I go on?", is_own=True)
     work.learn_text(4, BOXES.replace("[ ]", "[x]"), is_own=False)
     (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
@@ -158,7 +158,7 @@ def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked
     def learn(position, name, arguments, result):
         work.learn((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
 
-    work = OpenWork()
+    work = WorkLedger()
     for number in (1, 2, 3):
         learn(number, "bash", {"command": f"serve {number}"}, f"Running in the background with ID: bash_{number}")
     learn(4, "KillShell", {"shell_id": "bash_1"}, "ok")
@@ -185,7 +185,7 @@ def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked
     ],
 )
 def test_a_log_and_a_plain_result_wait_for_nothing(result):
-    work = OpenWork()
+    work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "bash", '{"command": "make"}'), Observation("c", result))
     assert work.find_hidden(lambda _: True, lambda _: True).waiting == ()
 
@@ -234,7 +234,7 @@ def test_what_a_removed_step_left_open_is_not_shown():
 
 
 def test_the_state_is_bounded_and_comes_back_whole():
-    work = OpenWork()
+    work = WorkLedger()
     for number in range(300):
         call = ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"]))
         work.learn((number, 0), call, Observation("c", f"job {number + 1000} queued"))
@@ -242,11 +242,11 @@ def test_the_state_is_bounded_and_comes_back_whole():
     assert len(state[0]["todos"]) == MAX_VERSIONS
     assert len(state[1]) == MAX_WAITING
     lines = work.find_hidden(lambda _: True, lambda _: True)
-    assert OpenWork.from_state(state).find_hidden(lambda _: True, lambda _: True) == lines
+    assert WorkLedger.from_state(state).find_hidden(lambda _: True, lambda _: True) == lines
 
 
 def test_with_little_space_what_is_in_progress_stays_first():
-    counter, work = Encoding("o200k_base"), OpenWork()
+    counter, work = Encoding("o200k_base"), WorkLedger()
     rows = [{"content": f"{'Write chapter' if at else 'Read'} {at}", "status": "pending"} for at in range(40)]
     rows[20]["status"], rows[0]["status"] = "in_progress", "completed"
     work.learn((1, 0), ToolCall("c", "plan", json.dumps({"plan": rows})), Observation("c", "job 4711 queued"))

@@ -173,7 +173,7 @@ def _find_due(
     return Due(
         _due_statements(view, ledger, is_hidden),
         ledger.failures.find_hidden(is_hidden),
-        ledger.open_work.find_hidden(is_hidden, hides_words),
+        ledger.work.find_hidden(is_hidden, hides_words),
     )
 
 

@@ -30,7 +30,7 @@ class HeardText:
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         ledger.learn(self.position, self.text, self.speaker)
-        ledger.open_work.learn_text(self.position, self.text, is_own=self.speaker == "assistant")
+        ledger.work.learn_text(self.position, self.text, is_own=self.speaker == "assistant")
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text."""
@@ -60,7 +60,7 @@ class HeardResult:
         """Have the ledger learn from it."""
         place = (self.position, 0) if self.is_late else (self.action, self.index)
         ledger.failures.learn(*place, self.call, self.observation)
-        ledger.open_work.learn(place, self.call, self.observation)
+        ledger.work.learn(place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text and its call."""

@@ -70,6 +70,13 @@ _ID = re.compile(
 )
 """An id with a digit behind the word for what it names."""
 
+_PROCESS_ID = re.compile(
+    r"(?:pid|(?:sub_?agent|agent|process|proc|job|shell|bash|worker)[ _-]?(?:id|pid))[\"']? ?[:=]", re.IGNORECASE
+)
+"""A label that names what runs, by itself."""
+
+_WORD = re.compile(r"\w+")
+
 _SHELL_JOB = re.compile(r"^\[\d+\] (?P<id>\d{2,8})$", re.MULTILINE)
 """The line of a shell about a job in the background."""
 
@@ -101,11 +108,12 @@ class PlanVersion(NamedTuple):
 class WaitingItem:
     """Something that goes on elsewhere: the place of the result that named its id, the call, and the words around the id.
 
-    ``end`` is the position at which it was said to be over.
+    ``kind`` is the word before its id, as "pid" or "agentid"; ``end`` the position at which it was said to be over.
     """
 
     place: Place
     id: str
+    kind: str
     call: str
     line: str
     end: int | None = None
@@ -124,7 +132,7 @@ class OpenLines:
         return (*(("plan", *plan.place) for plan in self.plans), *((item.id, *item.place) for item in self.waiting))
 
 
-class OpenWork:
+class WorkLedger:
     """The lists of tasks of one run, and what goes on elsewhere. The same results give the same."""
 
     def __init__(self) -> None:
@@ -151,6 +159,11 @@ class OpenWork:
         rows = tuple(find_boxes(text)) if is_own and "[" in text else ()
         if len(rows) > 1:
             self._add_version((position, 0), TaskList("", rows))
+
+    @property
+    def waiting(self) -> tuple[WaitingItem, ...]:
+        """What goes on, oldest first."""
+        return tuple(item for item in self._waiting.values() if item.end is None)
 
     def remove_step(self, position: int) -> None:
         """Drop what is open by a step."""
@@ -184,10 +197,13 @@ class OpenWork:
             source: [[*version.place, *map(astuple, version.rows)] for version in versions]
             for source, versions in self._plans.items()
         }
-        return [plans, [[*item.place, item.id, item.call, item.line, item.end] for item in self._waiting.values()]]
+        return [
+            plans,
+            [[*item.place, item.id, item.kind, item.call, item.line, item.end] for item in self._waiting.values()],
+        ]
 
     @classmethod
-    def from_state(cls, state: Iterable[Any]) -> OpenWork:
+    def from_state(cls, state: Iterable[Any]) -> WorkLedger:
         """Restore it from ``to_state``."""
         work = cls()
         plans, waiting = state
@@ -236,8 +252,9 @@ class OpenWork:
                 if not _is_short(text) and text.count(id) > 1:
                     continue  # a log
                 before = self._waiting.pop(id, None)
-                line = _words_around(part, match.end())
-                item = WaitingItem(place, id, _clip(_shown_call(call), CALL_MAX_CHARS), line)
+                kind = _WORD.match(part[match.start() : match.start("id")])
+                about, line = _clip(_shown_call(call), CALL_MAX_CHARS), _words_around(part, match.end())
+                item = WaitingItem(place, id, kind[0].lower() if kind else "job", about, line)
                 # What is asked for again and goes on stays under the call that began it.
                 self._waiting[id] = item if before is None or before.end is not None else before
         while len(self._waiting) > MAX_WAITING:
@@ -348,10 +365,11 @@ def _is_over(text: str) -> bool | None:
 
 
 def _ids_that_go_on(text: str) -> tuple[re.Match[str], ...]:
-    """Return the ids of what goes on: those in a line that says so, else the first on a line of its own beside one that does."""
+    """Return the ids of what goes on: of processes, and those in a line that says so, else the first at the start of a line beside one."""
     jobs = tuple(_SHELL_JOB.finditer(text))
     if not _GOES_ON.search(text):
-        return jobs
+        is_over = not _is_short(text) or _IS_OVER.search(text) is not None
+        return (*jobs, *(match for match in _ID.finditer(text) if not is_over and _PROCESS_ID.match(match[0])))
     lines = text.splitlines(keepends=True)
     starts = tuple(accumulate(map(len, lines), initial=0))
     goes_on = [_GOES_ON.search(line) is not None for line in lines]

@@ -17,7 +17,7 @@ from pagein.context.ledger.items import (
     item_state,
     worth_of,
 )
-from pagein.context.ledger.open_work import OpenWork
+from pagein.context.ledger.open_work import WorkLedger
 from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
 from pagein.context.ledger.selection import LedgerLine, select_lines
 from pagein.context.ledger.speakers import Speakers
@@ -44,7 +44,7 @@ class RunLedger:
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
         self.failures = FailureLedger()
         """The errors of the run."""
-        self.open_work = OpenWork()
+        self.work = WorkLedger()
         """The lists of tasks, and what goes on elsewhere."""
         self._speakers = Speakers()
         self._stem_counts: Counter[str] = Counter()
@@ -82,7 +82,7 @@ class RunLedger:
     def remove_step(self, position: int) -> None:
         """Drop the items of a step, its errors and what is open by it."""
         self.failures.remove_step(position)
-        self.open_work.remove_step(position)
+        self.work.remove_step(position)
         for key in [key for key in self.items if key[0] == position]:
             self.remove(*key)
 
@@ -117,7 +117,7 @@ class RunLedger:
             "items": [item_state(item) for item in self.items.values()],
             "superseded": [item_state(item) for item in self.superseded.values()],
             "failures": self.failures.to_state(),
-            "open": self.open_work.to_state(),
+            "open": self.work.to_state(),
             "speakers": self._speakers.to_state(),
         }
 
@@ -133,7 +133,7 @@ class RunLedger:
             item = item_from_state(row)
             ledger.superseded[item.key] = item
         ledger.failures = FailureLedger.from_state(state["failures"])
-        ledger.open_work = OpenWork.from_state(state["open"])
+        ledger.work = WorkLedger.from_state(state["open"])
         ledger._speakers = Speakers.from_state(state.get("speakers", []))
         return ledger
 
