@@ -247,8 +247,8 @@ def check_open_work(view: View, steps: Mapping[int, Step]) -> None:
     if newest is None or newest in in_view or not has_space:
         return
     texts = [entry.item.text for entry in view.front if isinstance(entry.item, ContextBlock)]
-    shown = [int(head[1]) for text in texts for head in re.finditer(r"^\[s(\d+)[.\d]*\] tasks, ", text, re.MULTILINE)]
-    assert max(shown, default=-1) >= newest, f"the tasks of s{newest} are in no block, but those of {shown}"
+    places = [int(head[1]) for text in texts for head in re.finditer(r"^\[s(\d+)[.\d]*\] tasks, ", text, re.MULTILINE)]
+    assert max(places, default=-1) >= newest, f"the tasks of s{newest} are in no block, but those of {places}"
 
 
 def is_notice(message: Message) -> bool:

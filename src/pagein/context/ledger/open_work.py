@@ -162,7 +162,7 @@ class WorkLedger:
 
     @property
     def waiting(self) -> tuple[WaitingItem, ...]:
-        """What goes on, oldest first."""
+        """The items that go on, oldest first."""
         return tuple(item for item in self._waiting.values() if item.end is None)
 
     def remove_step(self, position: int) -> None:
@@ -310,13 +310,13 @@ def render_open(lines: OpenLines, tokens: int, counter: TokenCounter) -> str:
 
 def _render_plan(plan: PlanVersion, tokens: int, counter: TokenCounter) -> str:
     rows = [row for row in plan.rows if row.state != "dropped"]
-    done = sum(row.state == "done" for row in rows)
-    head = f"[{_handle(plan.place)}] tasks, {done} of {len(rows)} done"
+    done_count = sum(row.state == "done" for row in rows)
+    head = f"[{_handle(plan.place)}] tasks, {done_count} of {len(rows)} done"
     room = tokens - counter.text(head) - 2
     if room < 0:
         return ""
     visible: set[int] = set()
-    for state in _ORDER if done < len(rows) else ():
+    for state in _ORDER if done_count < len(rows) else ():
         numbers = [number for number, row in enumerate(rows) if row.state == state]
         for number in reversed(numbers) if state == "done" else numbers:
             cost = counter.text(_render_task(rows[number])) + 1
