@@ -352,3 +352,31 @@ def test_a_pipe_is_written_and_no_file_takes_its_place(tmp_path):
     export_session(log, pipe)
     reader.join(5)
     assert (pipe.is_fifo(), len(lines)) == (True, 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("all_runs", [[], ["--all"]])
+def test_an_import_reads_a_pipe(tmp_path, capsys, all_runs):
+    db, file, copy, pipe = (str(tmp_path / name) for name in ("run.db", "run.jsonl", "copy.db", "pipe"))
+    with AgentMemory.open(db) as memory:
+        memory.record(TaskStep("Hi"))
+    assert main(["export", db, file, *all_runs]) == 0
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: Path(pipe).write_bytes(Path(file).read_bytes()), daemon=True)
+    writer.start()
+    assert main(["import", pipe, copy]) == 0, capsys.readouterr().err
+    writer.join(5)
+    with AgentMemory.open(copy) as memory:
+        assert memory.steps == (TaskStep("Hi"),)
+
+
+def test_an_export_to_a_link_writes_where_it_leads(tmp_path):
+    log, link, target = InMemoryLog(session="run"), tmp_path / "link.jsonl", tmp_path / "there" / "run.jsonl"
+    target.parent.mkdir()
+    try:
+        link.symlink_to(target)
+    except OSError:
+        pytest.skip("no right to make links")
+    for _ in range(2):  # a link to nothing yet, then to a file
+        export_session(log, link)
+        assert (link.is_symlink(), link.read_bytes()) == (True, target.read_bytes())

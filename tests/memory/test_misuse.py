@@ -1,14 +1,26 @@
 """What is handed over wrongly is refused in words of ours, and before anything is opened or written."""
 
 import asyncio
+import collections
 import copy
+import functools
+import json
 import math
 import pickle
 
 import pytest
 
-from pagein import AgentMemory, AsyncAgentMemory, Budget, TaskStep, Usage
-from pagein.errors import BudgetError, ConfigurationError, LogClosed, LogUnwritable, ProtocolError, UnknownHandle
+from pagein import AgentMemory, AsyncAgentMemory, Budget, CallbackRegistry, MemoryStep, TaskStep, Usage
+from pagein.errors import (
+    BudgetError,
+    ConfigurationError,
+    FormatError,
+    LogBusy,
+    LogClosed,
+    LogUnwritable,
+    ProtocolError,
+    UnknownHandle,
+)
 from pagein.events.steps import ActionStep, Image, Observation, Text, ToolCall
 from pagein.worker import work
 
@@ -63,6 +75,8 @@ def test_the_shares_of_a_budget_are_numbers(share):
         ({"format": None}, "format"),
         ({"bugdet": 4000}, "unknown option 'bugdet': did you mean 'budget'"),
         ({"read_only": True}, "did you mean 'readonly'"),
+        ({"max_tokens": 5}, "there are budget.*session, tenant, readonly"),
+        ({"callbacks": {MemoryStep: asyncio.sleep}}, "nothing awaits"),
         ({"timeout": "5"}, "timeout"),
         ({"synchronous": 1}, "synchronous"),
         ({"user": 12}, "user is a name"),
@@ -204,3 +218,109 @@ def test_a_memory_is_not_copied_and_the_error_names_the_cure(tmp_path, kind, cop
     with pytest.raises(ConfigurationError, match=rf"{kind.__name__}\.open\(address.*fork\(\)"):
         copier({"memory": memory})["memory"].__reduce__()
     memory.close() if kind is AgentMemory else asyncio.run(memory.close())
+
+
+class AsyncCallback:
+    async def __call__(self, step):
+        """Never awaited."""
+
+
+@pytest.mark.parametrize("callback", [asyncio.sleep, functools.partial(asyncio.sleep, 0), AsyncCallback()])
+def test_a_callback_that_nobody_would_await_is_refused(callback):
+    with pytest.raises(ConfigurationError, match="pass a plain function"):
+        CallbackRegistry().register(MemoryStep, callback)
+
+
+def test_an_async_memory_that_was_not_awaited_gives_no_empty_answer(tmp_path):
+    filled(tmp_path / "run.db")
+
+    async def run():
+        memory = AsyncAgentMemory.open(tmp_path / "run.db", budget=700)
+        for ask in (memory.report, lambda: memory.system_prompt):
+            with pytest.raises(ConfigurationError, match="await it first"):
+                ask()
+        await memory
+        assert len(memory.report().lines) > 1
+        await memory.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("query", [None, 5, b"port", ["port"]])
+def test_a_query_is_text(memory, query):
+    memory.record(TaskStep("The port is 8080."))
+    with pytest.raises(ConfigurationError, match="a query is text"):
+        memory.recall(query)
+
+
+@pytest.mark.parametrize("error", [5, {"code": "context_length_exceeded"}])
+def test_an_overflow_is_an_error_or_its_text(memory, error):
+    with pytest.raises(ConfigurationError, match="or its text"):
+        memory.handle_overflow(error)
+
+
+@pytest.mark.parametrize("messages", ["Hello.", {"text": "Hello."}, None, 5])
+def test_what_is_no_list_of_messages_is_shown_one(memory, messages):
+    with pytest.raises(FormatError, match='"role": "user"'):
+        memory.record_messages(messages)
+
+
+async def coroutine():
+    """A tool's result that was not awaited."""
+
+
+async def async_generator():
+    yield "line"
+
+
+@pytest.mark.parametrize(
+    ("result", "cure"), [(coroutine, "await it"), (async_generator, "await it"), (lambda: (x for x in "ab"), "list")]
+)
+def test_what_is_no_result_yet_is_not_recorded_as_its_repr(result, cure):
+    pending = result()
+    with pytest.raises(ProtocolError, match=cure):
+        Observation.of("c", pending)
+    if result is coroutine:
+        pending.close()
+
+
+def test_a_result_of_any_sequence_or_number_is_its_values():
+    class Number:
+        """As numpy has them: no array, and no number of Python."""
+
+        shape = ()
+
+        def item(self):
+            return 3
+
+    for value, values in (
+        (collections.deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        (Number(), 3),
+        ({"a": Number()}, {"a": 3}),
+    ):
+        assert json.loads(Observation.of("c", value).result) == values
+
+
+def test_a_home_folder_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    with AgentMemory.open("~/run.db") as memory:
+        memory.record(TaskStep("x"))
+    assert (tmp_path / "run.db").exists()
+
+
+def test_no_free_descriptor_is_said_as_that(tmp_path):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits[0], 128), limits[1]))
+        open_one = functools.partial(AgentMemory.open, tmp_path / "run.db", synchronous="OFF")
+        with pytest.raises(LogBusy, match="close memories that are done"):
+            opened.extend(open_one(session=f"s{number}") for number in range(128))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    for memory in opened:
+        memory.record(TaskStep("x"))
+        memory.close()

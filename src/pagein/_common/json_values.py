@@ -8,7 +8,8 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any
 
@@ -73,7 +74,7 @@ def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING
             return str(value)
         case float():
             return value if math.isfinite(value) else repr(value)
-        case bytes() | bytearray():
+        case bytes() | bytearray() | memoryview():
             return {"_type": "bytes", "base64": base64.b64encode(value).decode()}
     if is_picture(value):
         return _picture_row(value, with_data=pictures)
@@ -96,8 +97,10 @@ def _nested_value(value: Any, pictures: bool, depth: int) -> Any:
         return convert(value.value)
     if isinstance(value, Mapping):
         return {_key_text(key): convert(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, Sequence | AbstractSet):
         return [convert(inner) for inner in value]
+    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):  # a number of numpy
+        return convert(value.item())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
         return {name: convert(inner) for name, inner in fields.items()}

@@ -85,7 +85,7 @@ def _path(url: str) -> str:
                 "no path, and no address as it stands: one of a server is postgresql://user:password@host:5432/database. "
                 "It is not repeated here, as it may hold a password."
             )
-        return url
+        return os.path.expanduser(url)  # noqa: PTH111 - ":memory:" is no path
     scheme, rest = match[1].lower(), match[2]
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return rest[1:]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -136,6 +139,24 @@ def import_file(
       pagein import store.jsonl postgresql://localhost/agents
       pagein import store.jsonl other.db --skip
     """
+    with _seekable(file) as whole:
+        return _import_whole(whole, db, session, tenant, skip=skip, json=json)
+
+
+@contextlib.contextmanager
+def _seekable(file: Path) -> Iterator[Path]:
+    """The file, or a copy of what a pipe gives: an import reads it more than once."""
+    if file.is_file() or file.is_dir() or not file.exists():
+        yield file
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, file.name)
+        with file.open("rb") as pipe, copy.open("wb") as target:
+            shutil.copyfileobj(pipe, target)
+        yield copy
+
+
+def _import_whole(file: Path, db: str, session: str | None, tenant: str | None, *, skip: bool, json: bool) -> int:
     if (store_tenant := tenant_of_file(file)) is not None:
         if session is not None or tenant not in (None, store_tenant):
             raise ConfigurationError(

@@ -85,6 +85,11 @@ class CallbackRegistry:
             raise ConfigurationError(f"callbacks are registered for a class of steps, not {kind!r}")
         if not callable(callback):
             raise ConfigurationError(f"a callback is called with a step, and {callback!r} cannot be called")
+        if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+            raise ConfigurationError(
+                f"a callback is called within a call of the memory, and nothing awaits {callback!r}: pass a plain function, "
+                "which may begin a task of its own"
+            )
         for member in kinds:
             self._callbacks.setdefault(member, []).append(callback)
 

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Awaitable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypedDict, Unpack, assert_never
 
@@ -390,6 +390,9 @@ def _shown_output(value: Any) -> tuple[Content, Opaque | None]:
     """Return what is shown of an answer, and its values as the extra beside it."""
     if is_picture(value):
         return (Image(png_bytes(value), "image/png"),), None
+    if isinstance(value, Awaitable | AsyncIterable | Generator):
+        cure = "list(...) it" if isinstance(value, Generator) else "await it"
+        raise ProtocolError(f"a {type(value).__name__} is no result yet: {cure} first")
     output = json.dumps(to_json_value(value), ensure_ascii=False)
     return output, Opaque(*OUTPUT, output)
 

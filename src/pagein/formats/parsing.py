@@ -103,7 +103,9 @@ def _dump_model(value: Any, path: str) -> Any:
     """Dump an SDK's object. The method is looked up on the type, so that mocks with any attribute do not count."""
     dump = getattr(type(value), "model_dump", None)
     if not callable(dump):
-        raise FormatError(f"{type_name(value)} is not JSON", path=path)
+        raise FormatError(
+            f"{type_name(value)} is not JSON: make it text, a number, a list or an object first", path=path
+        )
     try:
         # The SDKs declare every field optional; nulls are their defaults.
         fields = dump(value, exclude_none=True)
@@ -127,6 +129,9 @@ def type_name(value: Any) -> str:
     return "null" if value is None else type(value).__name__
 
 
+MESSAGE_HINT = 'a message is such as {"role": "user", "content": "Hello."}'
+
+
 def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict[str, Any]:
     """Return the named fields of a request as plain JSON. A list, or a single message, is the field ``messages``.
 
@@ -137,10 +142,10 @@ def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict
     if callable(getattr(type(request), "model_dump", None)):
         request = _dump_model(request, "messages")
     if not isinstance(request, Mapping):
-        raise FormatError(f"expected a list of messages, not {type_name(request)}", path="messages")
+        raise FormatError(f"expected a list of messages, not {type_name(request)}; {MESSAGE_HINT}", path="messages")
     if "messages" not in request:
         if "role" not in request and not {"type", "content"} <= request.keys():
-            raise FormatError("the request has no messages", path="messages")
+            raise FormatError(f"the request has no messages, and is none itself; {MESSAGE_HINT}", path="messages")
         return {"messages": to_plain_json([request], "messages")}
     # Other fields (tools as classes, an HTTP client) are ignored.
     fields = {name: to_plain_json(request[name], name) for name in names if request.get(name) is not None}

@@ -79,7 +79,7 @@ class MemoryBase:
     @property
     def system_prompt(self) -> str:
         """The text of the system prompts, in order, a blank line between them; for APIs that take it apart."""
-        self._runtime.check_open()
+        self._runtime.check_folded()
         return self._runtime.state.system_prompt
 
     @property
@@ -122,6 +122,10 @@ class MemoryBase:
         self._runtime.check_open()
         from pagein.models.overflow import detect_overflow  # noqa: PLC0415 - loads where something overflowed
 
+        if not isinstance(error, BaseException | str):
+            raise ConfigurationError(
+                f"an error is the exception of the provider's SDK, or its text, not {type(error).__name__}"
+            )
         overflow, state = detect_overflow(error), self._runtime.state
         if overflow is not None:
             last = state.usage.last_view or state.fold.view(1)

@@ -107,6 +107,8 @@ class MemoryRuntime:
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
+        self.is_folded = False
+        """True once the log was folded: an async memory does so when it is first awaited."""
         self.was_cut_off = False
         """True from a turn that ended by no error of ours, such as Ctrl-C, to the next one: the state may be half applied."""
         self._process = os.getpid()
@@ -227,6 +229,12 @@ class MemoryRuntime:
         if self.is_closed:
             raise LogClosed("this memory was closed; open it again to go on")
 
+    def check_folded(self) -> None:
+        """Raise LogClosed as ``check_open``, and ConfigurationError for an async memory that was not awaited yet."""
+        self.check_open()
+        if not self.is_folded:
+            raise ConfigurationError("this memory has not read its log yet: await it first, or use `async with`")
+
     def format_of(self, name: str | None) -> Format:
         """The format of that name, or the memory's own."""
         return self.format if name is None else format_named(name)
@@ -307,7 +315,7 @@ class MemoryRuntime:
 
     def report(self) -> Report:
         """The report of the view as it stands, with every problem so far."""
-        self.check_open()
+        self.check_folded()
         view, last = self.state.view_with_ledger(), self.state.usage.last_view
         tail = last.tail if last is not None and last.head == view.head else ()
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)

@@ -44,6 +44,7 @@ def open_memory(runtime: MemoryRuntime) -> Flow[None]:
 
         yield from prepare_resume(run, fresh=schedule.resume == "fresh")
     schedule.counted_to = run.fold.head
+    runtime.is_folded = True
 
 
 def run_turn(runtime: MemoryRuntime, name: str, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:

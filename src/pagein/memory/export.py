@@ -259,8 +259,9 @@ def _json(request: dict[str, Any]) -> bytes:
 def replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
     """Write to a file beside it and move that into place; after a failure the old file is there. Raises LogError.
 
-    A device or a pipe is written itself.
+    A device or a pipe is written itself, and a link stays one.
     """
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as device:

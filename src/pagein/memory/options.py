@@ -128,7 +128,7 @@ def _find_cure(unknown: str) -> str:
     if unknown == "session":
         return "the framework's own name of the conversation is used"
     near = [] if unknown in _STORE else get_close_matches(unknown, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join((*Options.__annotations__, *_STORE))}"
 
 
 def _is_roles(roles: Any) -> bool:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import sqlite3
@@ -240,6 +241,11 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
             return LogUnreadable(f"{path}: the file is no store of pagein, or it is damaged ({error})")
         case sqlite3.SQLITE_FULL:
             return LogUnwritable(f"{path}: {error}. Nothing was written; free some space and try again.")
+        case sqlite3.SQLITE_CANTOPEN if _has_no_descriptor():
+            return LogBusy(
+                f"{path}: this process has as many files open as it may. Nothing was written; close memories that are done: "
+                "each open one has two files."
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if writing:
             return LogUnwritable(
                 f"{path}: {error}. Nothing was written; see that the file, its folder and the files beside it that "
@@ -249,6 +255,14 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
             return LogUnwritable(f"{path}: {error}. Nothing was written.")
         case _:
             return LogUnreadable(f"{path}: {error}; pagein verify says what is damaged")
+
+
+def _has_no_descriptor() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
 
 
 def is_busy(error: sqlite3.Error) -> bool:

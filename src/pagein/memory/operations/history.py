@@ -96,10 +96,12 @@ def read_steps_and_notes(
 
 
 def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: float) -> Flow[tuple[Hit, ...]]:
-    """Search what was recorded, best first. Raises ConfigurationError for an unknown filter."""
+    """Search what was recorded, best first. Raises ConfigurationError for an unknown filter, or a query that is no text."""
     from pagein.memory.options import RecallFilters  # noqa: PLC0415 - loads where something is looked for
     from pagein.search.base import Query  # noqa: PLC0415
 
+    if not isinstance(query, str):
+        raise ConfigurationError(f"a query is text, not {type(query).__name__}")
     unknown = filters.keys() - RecallFilters.__annotations__
     if unknown:
         raise ConfigurationError(
