@@ -71,6 +71,12 @@ def test_no_line_of_a_help_text_is_broken_twice(module):
     assert [line for line, after in lines if len(line) > 80 and after.strip() and line[0] != " "] == []
 
 
+def test_a_command_loads_nothing_of_the_others():
+    modules = ("asyncio", "email", "pagein.cli.inspect", "pagein.context.ledger.english", "pagein.facts.store")
+    code = f"import sys; from pagein.cli import main; main(['config']); assert not {{*{modules}}} & {{*sys.modules}}"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_the_version_is_that_of_the_package(run):
     from pagein import __version__
 

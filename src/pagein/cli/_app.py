@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
@@ -17,6 +18,19 @@ USAGE = 2
 FAILED = 1
 PIPE_CLOSED = 141
 
+_COMMANDS: Mapping[str, str] = {
+    "demo": "replay:demo", "replay": "replay:replay", "compare": "replay:compare", "log": "inspect:log", "view": "inspect:view",
+    "cost": "cost:cost", "expand": "inspect:expand", "verify": "inspect:verify", "inspect": "inspector:inspect",
+    "watch": "inspector:watch", "ledger": "ledger:ledger", "recall": "recall:recall", "checkpoint": "checkpoint:checkpoint",
+    "resume": "checkpoint:resume", "worker": "worker:worker", "serve": "serve:serve", "mcp": "serve:mcp", "run": "run:run",
+    "export": "transfer:export", "import": "transfer:import_file", "erase": "erase:erase", "retain": "erase:retain",
+    "facts": "facts:build_facts_app", "config": "config:config", "bench": "bench:build_bench_app",
+}  # fmt: skip
+"""Where each command is. It alone loads where it is run: all of them take longer than most of them need."""
+
+_GROUPS = ("facts", "bench")
+"""Commands that have commands of their own, for which a function builds an app."""
+
 
 def run_words(words: list[str]) -> int:
     """Run the command that the words of a command line name; return its exit code."""
@@ -24,7 +38,7 @@ def run_words(words: list[str]) -> int:
         from pagein.cli.facts import reorder_arguments  # noqa: PLC0415 - loaded for its own commands only
 
         words = reorder_arguments(words)
-    app = build_app()
+    app = build_app(words[0] if words else "")
     if words[:1] == ["bench"] and len(words) > 1 and words[1] not in tuple(app["bench"]):
         _output.print_error(
             f"no command {words[1]!r} in pagein bench, see pagein bench --help. Other benchmarks are in the "
@@ -96,69 +110,19 @@ def _default_in_help(value: object) -> str | None:
     return None if isinstance(value, bool) or value in (None, "", ()) else str(value)
 
 
-def build_app() -> App:
-    """Build the command line."""
-    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
-        bench,
-        checkpoint,
-        config,
-        cost,
-        erase,
-        facts,
-        inspect,
-        inspector,
-        ledger,
-        recall,
-        replay,
-        run,
-        serve,
-        transfer,
-        worker,
-    )
-
+def build_app(only: str = "") -> App:
+    """Build the command line; where ``only`` names a command, of that one alone."""
     app = new_app(
         "pagein",
         "Working memory for LLM agents. pagein records a run in full, and sends the model a view of it that fits a "
         "token budget. Each step that is out of view can be read by its handle.",
     )
-    for command in (
-        replay.demo,
-        replay.replay,
-        replay.compare,
-        inspect.log,
-        inspect.view,
-        cost.cost,
-        inspect.expand,
-        inspect.verify,
-        inspector.inspect,
-        inspector.watch,
-        ledger.ledger,
-        recall.recall,
-        checkpoint.checkpoint,
-        checkpoint.resume,
-        worker.worker,
-        serve.serve,
-        serve.mcp,
-        run.run,
-        transfer.export,
-    ):
-        app.command(command)
-    app.command(transfer.import_file, name="import")
-    app.command(erase.erase)
-    app.command(erase.retain)
-    app.command(facts.build_facts_app())
-    app.command(config.config)
-    bench_app = App(
-        name="bench", help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks."
-    )
-    bench_app.command(bench.faults)
-    bench_app.command(bench.savings)
-    bench_app.command(bench.talk)
-    bench_app.command(bench.all_figures, name="all")
-    bench_app.command(bench.fidelity)
-    bench_app.command(serve.bench_serve, name="serve")
-    app.command(bench_app)
-    app.register_install_completion_command(
-        help="Install completion for the shell that runs: bash, zsh, fish or PowerShell."
-    )
+    for name in (only,) if only in _COMMANDS else _COMMANDS:
+        module, _, function = _COMMANDS[name].partition(":")
+        command = getattr(import_module(f"pagein.cli.{module}"), function)
+        app.command(command() if name in _GROUPS else command, name=name)
+    if only not in _COMMANDS:
+        app.register_install_completion_command(
+            help="Install completion for the shell that runs: bash, zsh, fish or PowerShell."
+        )
     return app

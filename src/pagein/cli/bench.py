@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
-from pagein.cli import _options, _output
+from pagein.cli import _options, _output, serve
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation import figures
@@ -36,6 +36,19 @@ from pagein.tokens import TokenCounter
 
 SEVERAL = Parameter(consume_multiple=True)
 RunFile = Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")]
+
+
+def build_bench_app() -> App:
+    """Build the commands under ``pagein bench``."""
+    app = App(
+        name="bench", help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks."
+    )
+    for command in (faults, savings, talk):
+        app.command(command)
+    app.command(all_figures, name="all")
+    app.command(fidelity)
+    app.command(serve.bench_serve, name="serve")
+    return app
 
 
 def faults(

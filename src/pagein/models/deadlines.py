@@ -6,17 +6,19 @@ does not restart. An abandoned call goes on in a daemon thread, which does not k
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import queue
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pagein.errors import ConfigurationError
 from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
 from pagein.models.errors import ModelCancelled, ModelRefused, ModelUnavailable
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
@@ -107,6 +109,8 @@ def _wait_for_outcome(
 
 async def await_with_deadline(seconds: float, call: Awaitable[T], *, name: str) -> T:
     """Async variant of ``call_with_deadline``. A task's cancellation passes through unchanged."""
+    import asyncio  # noqa: PLC0415 - a quarter of a short command's time, and only here is it used
+
     try:
         async with asyncio.timeout(seconds) as limit:
             return await call
@@ -134,6 +138,8 @@ async def acall_model(model: Model | AsyncModel, request: ModelRequest) -> Model
 
 async def run_in_thread(call: Callable[[], T]) -> T:
     """Run ``call`` in a daemon thread, so that an abandoned call does not keep the interpreter from exiting."""
+    import asyncio  # noqa: PLC0415
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from pagein.errors import PageinError
@@ -123,6 +122,8 @@ def _wait_in_headers(headers: Any) -> float | None:
     for text, unit in ((exact, 0.001), (standard, 1.0)):
         if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", text):
             return float(text) * unit
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - loads where a server says when
+
     try:
         until = parsedate_to_datetime(standard).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
