@@ -296,6 +296,9 @@ MACHINES = {
     ),
     a_search_has_the_words_of_before: moves_only(Folding, "client_words_anew", "clear_view", "compact"),
     words_of_other_letters_are_no_words: moves_only(Folding, "client_words_anew", "clear_view", "compact"),
+    a_snapshot_forgets_an_id: moves_only(
+        Folding, "assistant_calls", "results_come", "goes_on_elsewhere", "crash_and_reopen"
+    ),
     a_snapshot_is_taken_although_an_undo_came: (
         moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere")
     ),

@@ -176,14 +176,14 @@ def test_the_task_is_verbatim_though_nothing_tells_a_result_from_the_users_words
     rows = [said("user", task)]
     memory.record_messages(rows)
     assert words < 100 or memory.view().tokens > 900
-    for number in range(20):
+    for number in range(14):
         rows += [
             said("assistant", f"I look.\n```\ncat f{number}\n```"),
             said("user", f"{number} lines\n" * 60 + "bash-$"),
         ]
         memory.record_messages(rows)
         assert memory.to_messages()[0] == said("user", task)
-    assert sum(isinstance(step, TaskStep) for step in memory.steps) == 21
+    assert sum(isinstance(step, TaskStep) for step in memory.steps) == 15
 
 
 def test_a_result_goes_out_as_the_message_it_was():

@@ -152,7 +152,7 @@ def test_a_bomb_is_not_inflated_without_end():
 
 @pytest.mark.parametrize("form", DOCUMENTS)
 def test_a_chat_with_a_document_fits_and_says_when_the_document_is_out_of_view(form):
-    data = make_pdf(20)
+    data = make_pdf(4)
     document = DOCUMENTS[form](data if form == "bedrock" else as_text(data))
     words = "What is in it? Never invent numbers."
     text = {
@@ -162,21 +162,21 @@ def test_a_chat_with_a_document_fits_and_says_when_the_document_is_out_of_view(f
     }
     parts = [document, text.get(form, {"type": "text", "text": words})]
     key = "parts" if form == "gemini" else "content"
-    with AgentMemory.open(":memory:", budget=150_000, format=form) as memory:
+    with AgentMemory.open(":memory:", budget=30_000, format=form) as memory:
         memory.record_messages([{"role": "user", key: parts}])
-        assert memory.view().tokens < 130_000
+        assert memory.view().tokens < 26_000
         assert "Never invent numbers" in str(memory.to_messages())
         for number in range(30):
             memory.record_messages(
                 [
-                    {"role": "assistant", "content": f"Answer {number}. " + "so it is " * 300},
-                    {"role": "user", "content": f"Question {number}? " + "lorem ipsum dolor " * 1_800},
+                    {"role": "assistant", "content": f"Answer {number}. " + "so it is " * 60},
+                    {"role": "user", "content": f"Question {number}? " + "lorem ipsum dolor " * 360},
                 ],
                 format="openai",
                 whole=False,
             )
         request = memory.to_messages()
-        assert memory.view().tokens <= 150_000
+        assert memory.view().tokens <= 30_000
         shown = str(request)
         assert as_text(data)[:200] not in shown
         assert "Never invent numbers" in shown
