@@ -115,6 +115,21 @@ def test_a_lost_connection_is_opened_again(opened):
     assert log.verify().ok
 
 
+@pytest.mark.parametrize("is_pooled", [False, True], ids=["one connection", "a pool"])
+def test_a_statement_that_was_cut_off_is_in_nobodys_way(opened, pool, is_pooled):
+    log = opened(pool) if is_pooled else opened()
+    log.append([Pin("0")], after=0, at=NOON)
+
+    def cut_off(using, _):
+        using.pgconn.send_query(b"SELECT pg_sleep(1)")  # Ctrl-C comes while the driver waits for the answer
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        log._server.call(cut_off)
+    log.append([Pin("1")], after=1, at=NOON)
+    assert bodies(log) == [Pin("0"), Pin("1")]
+
+
 class Flaky:
     """Loses the connection at the n-th insert: before the server has it, or after it has answered."""
 

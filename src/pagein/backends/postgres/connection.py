@@ -27,6 +27,7 @@ from pagein.errors import (
     LogUnreachable,
     LogUnreadable,
     LogUnwritable,
+    PageinError,
 )
 
 T = TypeVar("T")
@@ -106,6 +107,18 @@ def _without_pooler(url: str) -> str:
     return url[: match.start()] + between + url[match.end() :]
 
 
+@contextlib.contextmanager
+def _closed_if_cut_off(connection: Connection) -> Iterator[None]:
+    """Close a connection that Ctrl-C or a time limit cut off: it may be in the middle of a statement."""
+    try:
+        yield
+    except (psycopg.Error, PageinError):
+        raise
+    except BaseException:
+        connection.close()
+        raise
+
+
 class DirectConnection:
     """One connection, opened when it is needed, and again when it was lost; closed when the last of its users has left."""
 
@@ -128,7 +141,8 @@ class DirectConnection:
         with self._lock:
             if self._connection is None or self._connection.closed:
                 self._connection = self._connect()
-            yield self._connection
+            with _closed_if_cut_off(self._connection):
+                yield self._connection
 
     def join(self) -> None:
         """Count one more user."""
@@ -185,7 +199,8 @@ class PooledConnections:
             before = connection.autocommit
             connection.set_autocommit(True)
             try:
-                yield connection
+                with _closed_if_cut_off(connection):
+                    yield connection
             finally:
                 if not connection.closed:
                     connection.set_autocommit(before)
