@@ -141,9 +141,8 @@ def check_replay(entries: Sequence[Entry], view: View, counter: TokenCounter, *,
     """
     fold = fold_entries(entries, counter)
     again = fold.view(view.limit)
-    has_ledger = any(entry.tier == "ledger" for entry in view.front)
-    if again.has_replaced_entries and (has_ledger or not may_lack_ledger):
-        is_shown = (lambda other: bool(other.front == view.front)) if may_lack_ledger else None
+    if again.has_replaced_entries:
+        is_shown = (lambda other: bool(other.entries == view.entries)) if may_lack_ledger else None
         again = with_ledger(again, fold.ledger, fold.ledger_blocks, is_shown)
     for mine, other in zip(view.entries, again.entries, strict=False):
         assert mine == other, f"the view shows {mine}, the log folded again shows {other}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.compaction.episodes import protected_positions
+from pagein.context.ledger.answers import answer_tokens, with_answers
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
 from pagein.context.view.view import View, request_cost
 from pagein.events.entries import Pin
@@ -96,7 +97,8 @@ def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, 
     due = _find_due(view, ledger, may_leave, may_leave)
     limit = view.full_limit
     sizes = (_build_blocks(view, ledger, blocks, due, size, limit) for size in ledger_sizes(limit))
-    sums = (sum(entry.tokens for entry in entries) for entries in sizes)
+    answers = answer_tokens(view, ledger)
+    sums = (sum(entry.tokens for entry in entries) + answers for entries in sizes)
     return tuple(dict.fromkeys(tokens for tokens in sums if tokens)) or (0,)
 
 
@@ -113,22 +115,25 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
         if entry.first in in_view and not any(stub.slot in WORD_SLOTS for stub in entry.stubs)
     }
     due = _find_due(view, ledger, lambda position: position not in shown, lambda position: position not in worded)
-    if not due.statements and not due.failures and not due.work.keys:
-        return view
     hidden = _hidden_handles(view)
-    run = tuple(
-        replace(entry, messages=(), tokens=0) if hidden and _is_bare_notice(entry) else entry for entry in view.run
-    )
-    # The sizes, and the place of the notice, do not depend on what is free, so that the request stays the same while the run grows.
-    sizes = ledger_sizes(view.limit)
-    shorter = (size for size in HALVES if size < sizes[-1])
-    for size in (*sizes, *shorter, *((0,) if hidden else ())):
-        entries = _say_notice(hidden, _build_blocks(view, ledger, blocks, due, size, view.limit), view)
-        with_blocks = replace(view, front=(*view.front, *entries), run=run)
-        tokens = request_cost(with_blocks.request_entries, view.counter)
-        fits = tokens <= view.limit or not size
-        if entries and fits and (has_room is None or has_room(with_blocks)):
-            return replace(with_blocks, tokens=tokens)
+    bare = [at for at, entry in enumerate(view.run) if hidden and _is_bare_notice(entry)]
+    answered = with_answers(view, ledger, bare)
+    for candidate in (view,) if answered is view else (answered, view):
+        run = tuple(
+            replace(entry, messages=(), tokens=0) if at in bare and _is_bare_notice(entry) else entry
+            for at, entry in enumerate(candidate.run)
+        )
+        base, has_answers = replace(candidate, run=run), candidate is not view
+        # The sizes, and the place of the notice, do not depend on what is free, so that the request stays the same while the run grows.
+        sizes = ledger_sizes(view.limit)
+        shorter = (size for size in HALVES if size < sizes[-1])
+        for size in (*sizes, *shorter, *((0,) if hidden or has_answers else ())):
+            entries = _say_notice(hidden, _build_blocks(base, ledger, blocks, due, size, view.limit), base)
+            with_blocks = replace(base, front=(*view.front, *entries))
+            tokens = request_cost(with_blocks.request_entries, view.counter)
+            fits = tokens <= view.limit or not (size or has_answers)
+            if (entries or has_answers) and fits and (has_room is None or has_room(with_blocks)):
+                return replace(with_blocks, tokens=tokens)
     return view
 
 

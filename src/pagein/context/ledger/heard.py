@@ -22,11 +22,6 @@ class HeardText:
     text: str
     speaker: Speaker
 
-    @property
-    def step(self) -> int:
-        """The position of the step that has the text."""
-        return self.position
-
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         ledger.learn(self.position, self.text, self.speaker)
@@ -51,15 +46,12 @@ class HeardResult:
     observation: Observation
     is_late: bool = False
 
-    @property
-    def step(self) -> int:
-        """The position of the step that shows the result."""
-        return self.position if self.is_late else self.action
-
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         place = (self.position, 0) if self.is_late else (self.action, self.index)
         ledger.failures.learn(*place, self.call, self.observation)
+        if not self.is_late:
+            ledger.work.note_step(self.action)
         ledger.work.learn(place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The open work of a run: the newest lists of tasks, and what runs or waits elsewhere under an id. Pure and bounded.
+"""The work of a run: the newest lists of tasks, what runs or waits elsewhere under an id, and what was answered. Pure and bounded.
 
 A program that was started in the background, an agent that works beside this one, an approval that was asked for: a
 result names its id and says that it goes on. It is over where a later call or text that names the id says so.
@@ -34,6 +34,9 @@ MAX_VERSIONS, MAX_SOURCES = 64, 3
 
 MAX_TASKS = 200
 """Tasks remembered of a list: its last ones."""
+
+MAX_ANSWERS, ANSWER_MAX_CHARS = 256, 120
+"""Answers remembered of requests that took work, and characters kept of each."""
 
 MAX_WAITING = 64
 """Things that run or wait which are remembered; beyond it the oldest is dropped, those that are over first."""
@@ -104,6 +107,13 @@ class PlanVersion(NamedTuple):
     rows: tuple[TaskRow, ...]
 
 
+class Answer(NamedTuple):
+    """The words of the model at the end of its work, shortened, and the position of the next thing that was said or called."""
+
+    text: str
+    end: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingItem:
     """Something that goes on elsewhere: the place of the result that named its id, the call, and the words around the id.
@@ -139,9 +149,19 @@ class WorkLedger:
         self._plans: dict[str, list[PlanVersion]] = {}
         """By source, the versions of a list of tasks, oldest first; the source with the newest one last."""
         self._waiting: dict[str, WaitingItem] = {}
+        self.answers: dict[int, Answer] = {}
+        """By position, what the model said on what took work, and called no tool."""
+        self._has_called = False
+
+    def note_step(self, position: int) -> None:
+        """Note that something was said or called behind the last answer."""
+        last = next(reversed(self.answers), None)
+        if last is not None and self.answers[last].end is None and position > last:
+            self.answers[last] = self.answers[last]._replace(end=position)
 
     def learn(self, place: Place, call: ToolCall, observation: Observation) -> None:
         """Fold the result of a call at this place."""
+        self._has_called = True
         if has_failed(observation):
             self._close_named(place[0], call, as_text(observation.content), has_failed=True)
             return
@@ -156,6 +176,12 @@ class WorkLedger:
         """Fold what was said in text: what is over, and where the model says it, its list of tasks."""
         for part in _parts(text):
             self._close(position, part)
+        self.note_step(position)
+        if is_own and self._has_called:
+            self.answers[position] = Answer(_clip(text, ANSWER_MAX_CHARS))
+            while len(self.answers) > MAX_ANSWERS:
+                del self.answers[next(iter(self.answers))]
+        self._has_called = is_own and self._has_called
         rows = tuple(find_boxes(text)) if is_own and "[" in text else ()
         if len(rows) > 1:
             self._add_version((position, 0), TaskList("", rows))
@@ -197,16 +223,15 @@ class WorkLedger:
             source: [[*version.place, *map(astuple, version.rows)] for version in versions]
             for source, versions in self._plans.items()
         }
-        return [
-            plans,
-            [[*item.place, item.id, item.kind, item.call, item.line, item.end] for item in self._waiting.values()],
-        ]
+        waiting = [[*item.place, item.id, item.kind, item.call, item.line, item.end] for item in self._waiting.values()]
+        return [plans, waiting, [[at, *answer] for at, answer in self.answers.items()], self._has_called]
 
     @classmethod
     def from_state(cls, state: Iterable[Any]) -> WorkLedger:
         """Restore it from ``to_state``."""
         work = cls()
-        plans, waiting = state
+        plans, waiting, answers, work._has_called = state
+        work.answers = {position: Answer(*answer) for position, *answer in answers}
         for source, versions in plans.items():
             work._plans[source] = [
                 PlanVersion((position, index), tuple(TaskRow(*row) for row in rows))

@@ -80,11 +80,15 @@ class RunLedger:
         return True
 
     def remove_step(self, position: int) -> None:
-        """Drop the items of a step, its errors and what is open by it."""
-        self.failures.remove_step(position)
-        self.work.remove_step(position)
+        """Drop the items of a step, and its answer."""
+        self.work.answers.pop(position, None)
         for key in [key for key in self.items if key[0] == position]:
             self.remove(*key)
+
+    def remove_results(self, position: int) -> None:
+        """Drop the errors of a step's results, and what is open by them."""
+        self.failures.remove_step(position)
+        self.work.remove_step(position)
 
     def forget(self, is_erased: Callable[[int], bool]) -> None:
         """Drop every trace of the items whose steps were erased."""

@@ -410,16 +410,17 @@ class Fold:
         changed = self.edited if by.stubs else self.removed
         changed.update(range(by.first, by.last))
         self.tracker.forget(by.first, by.last)
-        # The results of an action stay where its words are edited.
-        gone = HeardText if by.stubs else (HeardText, HeardResult)
-        self.heard = [heard for heard in self.heard if not (isinstance(heard, gone) and heard.step == by.first)]
-        self.ledger.remove_step(by.first)
+        # It learns from all that came before first, so that a log folded again gives the same ledger.
+        ledger = self.ledger
+        ledger.remove_step(by.first)
+        if not by.stubs:
+            ledger.remove_results(by.first)
         shown = find_shown(self.body.run, by.first)
         if shown is not None and by.stubs:
             self.tracker.learn_step(shown.first, shown.item)
         if shown is None or isinstance(shown.item, steps.TaskStep):  # a list changes words of the user alone
             for stub in by.stubs:
-                self.ledger.learn(by.first, stub.text, "user")
+                ledger.learn(by.first, stub.text, "user")
 
     def _hear_result(self, position: int, stub: entries.Stub) -> None:
         """Learn the words that a list has in the place of a result."""
