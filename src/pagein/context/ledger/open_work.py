@@ -107,7 +107,7 @@ class PlanVersion(NamedTuple):
     rows: tuple[TaskRow, ...]
 
 
-class Answer(NamedTuple):
+class WorkAnswer(NamedTuple):
     """The words of the model at the end of its work, shortened, and the position of the next thing that was said or called."""
 
     text: str
@@ -149,7 +149,7 @@ class WorkLedger:
         self._plans: dict[str, list[PlanVersion]] = {}
         """By source, the versions of a list of tasks, oldest first; the source with the newest one last."""
         self._waiting: dict[str, WaitingItem] = {}
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, WorkAnswer] = {}
         """By position, what the model said on what took work, and called no tool."""
         self._has_called = False
 
@@ -178,7 +178,7 @@ class WorkLedger:
             self._close(position, part)
         self.note_step(position)
         if is_own and self._has_called:
-            self.answers[position] = Answer(_clip(text, ANSWER_MAX_CHARS))
+            self.answers[position] = WorkAnswer(_clip(text, ANSWER_MAX_CHARS))
             while len(self.answers) > MAX_ANSWERS:
                 del self.answers[next(iter(self.answers))]
         self._has_called = is_own and self._has_called
@@ -231,7 +231,7 @@ class WorkLedger:
         """Restore it from ``to_state``."""
         work = cls()
         plans, waiting, answers, work._has_called = state
-        work.answers = {position: Answer(*answer) for position, *answer in answers}
+        work.answers = {position: WorkAnswer(*answer) for position, *answer in answers}
         for source, versions in plans.items():
             work._plans[source] = [
                 PlanVersion((position, index), tuple(TaskRow(*row) for row in rows))
