@@ -8,8 +8,10 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.backends.open import open_store
 from pagein.backends.postgres.log import PostgresStore
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
-from pagein.errors import LogError, LogTooNew, LogUnreadable
+from pagein.errors import Conflict, LogError, LogTooNew, LogUnreadable
+from pagein.memory import export
 from pagein.memory.export import export_store, import_store
 
 RUNS = ("web/app", "..", "-h", "talk \N{SNOWMAN}")
@@ -95,7 +97,9 @@ def test_everything_comes_back_as_it_was(source, file, tmp_path, postgres, schem
             assert contents(back) == contents(source)
 
 
-def test_an_import_that_was_interrupted_goes_on(source, file, tmp_path):
+@pytest.mark.parametrize("at_once", [1, export.BATCH_BYTES])
+def test_an_import_that_was_interrupted_goes_on(source, file, tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(export, "BATCH_BYTES", at_once)
     with contextlib.closing(open_store(tmp_path / "to.db")) as target:
 
         def stop(done, total):
@@ -104,10 +108,30 @@ def test_an_import_that_was_interrupted_goes_on(source, file, tmp_path):
 
         with pytest.raises(KeyboardInterrupt):
             import_store(file, target, tell=stop)
-        assert import_store(file, target).present == 7
+        assert import_store(file, target).present == (7 if at_once == 1 else len(source.sessions()))
         assert contents(target) == contents(source)
         again = import_store(file, target)
         assert (again.runs, again.requests, again.present) == (0, 0, len(source.sessions()))
+
+
+def test_small_runs_wait_for_the_disk_together(source, file, tmp_path, monkeypatch):
+    begun, begin = [], SQLiteLog._begin
+    monkeypatch.setattr(SQLiteLog, "_begin", lambda *of: begun.append(of) or begin(*of))
+    with contextlib.closing(open_store(tmp_path / "to.db")) as target:
+        import_store(file, target)
+        assert len(source.sessions()) > 10
+        assert len(begun) == 1
+
+
+def test_sessions_that_are_imported_together_are_written_together_or_not(source, tmp_path):
+    name, *others = source.sessions()
+    with contextlib.closing(source.log(name)) as log:
+        rows = tuple(log.rows())
+    with contextlib.closing(open_store(tmp_path / "to.db")) as target:
+        target.import_sessions({name: (rows, {})})
+        with pytest.raises(Conflict):
+            target.import_sessions({others[0]: (rows, {}), name: (rows, {})})
+        assert target.sessions() == (name,)
 
 
 def test_two_stores_become_one_and_what_differs_stays(source, file, tmp_path):

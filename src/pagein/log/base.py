@@ -7,6 +7,7 @@ head: of two writers one wins, and the other raises Conflict.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -177,6 +178,12 @@ class LogStore(Protocol):
     def request_table(self, run: str) -> RequestTable:
         """The table of the requests of a run, by the name of its session; erasing that session whole empties it."""
         ...
+
+    def import_sessions(self, sessions: Mapping[str, tuple[Sequence[Row], Mapping[str, bytes]]]) -> None:
+        """Write the rows and blobs of sessions without entries, each whole or not at all: see ``StoredLog.import_rows``."""
+        for session, (rows, blobs) in sessions.items():
+            with closing(self.log(session)) as log:
+                log.import_rows(rows, blobs)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Make all cuts durably in one transaction, or none; blobs that no entry names any more are deleted.

@@ -32,6 +32,9 @@ from pagein.log.export import (
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.erasure.sessions import group_parts
 
+BATCH_BYTES = 2_000_000
+"""Bytes of entries that an import writes at once, at least: a disk may take 20 ms for each time."""
+
 UNLIMITED_BUDGET = 2**53
 """A budget in tokens that no transcript reaches."""
 
@@ -210,22 +213,38 @@ def import_store(
     skipped = {*others}.union(*(group for group in groups if not group.isdisjoint(others)))
     result = StoreResult(present=sum(map(bool, heads.values())) - len(others), skipped=tuple(sorted(skipped)))
     done = len(sizes)
-    for part in _read_parts(path):
-        if isinstance(part, ExportedRequest):
+    for batch in _batches(_read_parts(path)):
+        sessions = [part for part in batch if isinstance(part, ExportedSession)]
+        new = [part for part in sessions if part.session not in skipped and not heads[part.session]]
+        store.import_sessions({part.session: (part.rows, part.blobs) for part in new})
+        runs = result.runs + sum(not is_reserved(part.session) for part in new)
+        result = replace(result, runs=runs, entries=result.entries + sum(len(part.rows) for part in new))
+        for part in batch:
+            if isinstance(part, ExportedSession):
+                tell(done := done + 1, total)
+                continue
             table = store.request_table(part.run)
             # A run that went on here has requests of its own.
             is_wanted = part.run not in skipped and heads[part.run] in (0, sizes[part.run][0])
             if is_wanted and table.last() < part.row.number:
                 table.add(part.row.head, part.row.at, part.row.body)
                 result = replace(result, requests=result.requests + 1)
-            continue
-        if part.session not in skipped and not heads[part.session]:
-            with closing(store.log(part.session)) as log:
-                log.import_rows(part.rows, part.blobs)
-            runs = result.runs + (not is_reserved(part.session))
-            result = replace(result, runs=runs, entries=result.entries + len(part.rows))
-        tell(done := done + 1, total)
     return result
+
+
+def _batches(parts: Iterable[ExportedPart]) -> Iterator[list[ExportedPart]]:
+    """Yield the parts of a file in lists of some megabytes, which are written at once."""
+    batch, size = list[ExportedPart](), 0
+    for part in parts:
+        batch.append(part)
+        bodies = (part.row.body,) if isinstance(part, ExportedRequest) else (row.body for row in part.rows)
+        blobs = () if isinstance(part, ExportedRequest) else part.blobs.values()
+        size += sum(map(len, (*bodies, *blobs)))
+        if size > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _has(store: Store, name: str, count: int, digest: str) -> bool:
