@@ -203,8 +203,8 @@ def _configure(client: Client, commands: Path, home: Path, url: str, window: int
             _write_json(home / ".qwen" / "settings.json", settings)
             command = [str(commands / "qwen"), "-p", TASK, "--yolo", "--auth-type", "openai", "-m", "m"]
             return command, {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "m"}
-        case "cline":
-            return [str(commands / "cline"), TASK], {}
+        case "cline":  # it compacts by its own count of the whole list, whatever usage it reads
+            return [str(commands / "cline"), "--compaction", "off", TASK], {}
         case "pi":
             _write_json(home / ".pi" / "agent" / "models.json", {"providers": {"p": _pi_provider(url, window)}})
             command = [str(commands / "pi"), "-p", "--provider", "p", "--model", "m", TASK]

@@ -120,6 +120,20 @@ class Opencode:
         return [*self.beginning, self.user("What did we do so far?"), {"role": "assistant", "content": summary}]
 
 
+class Kimi(Opencode):
+    """Kimi Code CLI: its session stands in the key of the prompt cache alone; the summary follows the user's first message."""
+
+    key = "session_d60cff75-5876-4aad"
+    headers, name = MappingProxyType({}), f"session:{key}"
+
+    def body(self, rows):
+        return {**super().body(rows), "prompt_cache_key": self.key}
+
+    def compacted(self, first, summary):
+        notes = f"The conversation so far has been compacted to free up context.\n{summary}"
+        return [*self.beginning, self.user(first), self.user(notes), self.user("Compaction is complete: continue.")]
+
+
 class Gemini:
     """Gemini CLI: the summary stands behind its context, and words of the model's that nobody said follow."""
 
@@ -192,7 +206,7 @@ def sent_text(made):
 
 
 CLIENTS = pytest.mark.parametrize(
-    "client", [Claude(), Codex(), Opencode(), Gemini()], ids=["claude", "codex", "opencode", "gemini"]
+    "client", [Claude(), Codex(), Opencode(), Kimi(), Gemini()], ids=["claude", "codex", "opencode", "kimi", "gemini"]
 )
 
 

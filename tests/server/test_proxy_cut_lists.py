@@ -303,12 +303,13 @@ def test_two_people_without_a_name_who_begin_and_go_on_alike_have_a_run_each(sta
 
 
 @CLIENTS
-def test_a_summary_before_the_newest_messages_continues_the_run(stack, client):
+@pytest.mark.parametrize("kept", [6, 2], ids=["three-calls", "the-newest-call"])
+def test_a_summary_before_the_newest_messages_continues_the_run(stack, client, kept):
     made = stack(calling(), window=8_000)
     play = Play(made, client)
     for _ in range(8):
         play.turn()
-    play.rows = [client.user(SUMMARY), *play.rows[-6:]]
+    play.rows = [client.user(SUMMARY), *play.rows[-kept:]]
     play.turn()
     assert "continues" in play.said
     assert sent_text(made).count(SUMMARY) == 1
@@ -405,6 +406,7 @@ def test_only_an_id_that_no_two_calls_have_tells_a_run(id, is_known):
         ("QwenCode/0.24.4 (linux; x64)", 100_000, 34_000),
         ("QwenCode/0.24.4 (linux; x64)", 50_000, 15_000),
         ("GeminiCLI-tui/0.61.0", 1_000_000, 500_000),
+        ("kimi-code-cli/2.1.0", 200_000, 60_000),
         ("anything else", 200_000, 0),
     ],
 )

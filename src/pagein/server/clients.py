@@ -36,10 +36,12 @@ class CompactionPoint(NamedTuple):
 COMPACTION_POINTS: Mapping[str, CompactionPoint] = {
     "QwenCode/": CompactionPoint(0.7, 34_000),
     "GeminiCLI": CompactionPoint(0.5),
+    "kimi-code-cli/": CompactionPoint(0.75, 60_000),
 }
 """Where agents compact by themselves, by the beginning of their user agent. Those that are not here do it in a full window.
 
-Qwen Code kept to .7 of the window until 0.15, and keeps 33,000 tokens free since 0.24.
+Qwen Code kept to .7 of the window until 0.15, and keeps 33,000 tokens free since 0.24. Kimi Code CLI keeps to .85 and 50,000,
+and counts the results that the model has not read yet, too.
 """
 
 FULL_WINDOW = CompactionPoint()

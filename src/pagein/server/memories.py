@@ -30,6 +30,7 @@ from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.relist import Rewriting, find_rewriting
 from pagein.memory.operations.view import make_view
 from pagein.server.cache_markers import SentRows
+from pagein.server.naming import is_random_id
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.windows import MODELS
@@ -49,7 +50,7 @@ MAX_DROPPED = 4
 
 CERTAIN_ITEMS = 4
 """Items in a row, with an answer among them, that a list and the end of a run share by no chance where the list begins with
-something else; and items that a summary stands for at least, as some clients join two messages."""
+something else, and where no call tells by its id; and items that a summary stands for at least, as some clients join two messages."""
 
 SAID_CHARACTERS = 8
 """Characters of an answer, at least, by which it is known in other words."""
@@ -146,7 +147,7 @@ class ServerMemory(HostMemory):
             alignment = align(marks, chain[place:])
         reached = place + alignment.reached
         has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
-        if finds_tail and (cut := _find_tail(marks, chain, alignment.at, reached)):
+        if finds_tail and (cut := self._find_tail(items, marks, chain, alignment.at, reached)):
             return replace(cut, shared=cut.shared + reached - start, has_answer=has_answer)
         rest = marks[alignment.at :]
         if finds_tail and (anew := take_turn(self, _find_rewriting, items[alignment.at :], rest, reached - start)):
@@ -161,6 +162,36 @@ class ServerMemory(HostMemory):
         return Reach(
             reached, len(chain), unknown, reached - start, has_answer, is_cut=is_cut, is_respelled=is_respelled
         )
+
+    def _find_tail(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], at: int, reached: int
+    ) -> Reach | None:
+        """Find the newest items of a run in a list that leaves it behind ``reached``; None for another list."""
+        for end in range(len(chain), max(reached, len(chain) - MAX_DROPPED - 1), -1):
+            back = find_return(marks, chain[:end], at, reached)
+            if back is None:
+                continue
+            replacing, lacking = back.first - at, back.chain - reached
+            enough = CERTAIN_ITEMS if replacing else 2
+            if end - back.chain < enough and not self._shares_call(items[back.first : back.last], back.chain):
+                continue
+            is_answered = any(mark.startswith(MODEL_PREFIX) for mark in chain[back.chain : end])
+            is_new = replacing and not set(chain).issuperset(marks[at : back.first])  # else it lacks several stretches
+            if not is_answered or (is_new and lacking - replacing < CERTAIN_ITEMS):
+                return None
+            unknown = len(marks) - back.last + len(back.late)
+            summary = back.chain if is_new else None
+            return Reach(
+                end, len(chain), unknown, end - back.chain, False, is_cut=summary is None, behind_summary=summary
+            )
+        return None
+
+    def _shares_call(self, items: Sequence[Item], number: int) -> bool:
+        """True if one of these items, the run's from that number on, has a call by the id by which the run has it."""
+        ids = {call.id for item in items if isinstance(item, ActionStep) for call in item.tool_calls}
+        start = self.position_of(number)
+        steps = (entry.body for entry in self.log().read(start, self.head) if isinstance(entry.body, ActionStep))
+        return any(call.id in ids and is_random_id(call.id) for step in steps for call in step.tool_calls)
 
     def _is_respelled(self, items: Sequence[Item], number: int) -> bool:
         """True if the first of these is the item of the run with that number in other words, and others follow it."""
@@ -299,25 +330,6 @@ def _is_in(words: str, text: str) -> bool:
 
 def _without_systems(marks: Sequence[bytes]) -> list[bytes]:
     return [mark for mark in marks if not mark.startswith(SYSTEM_PREFIX)]
-
-
-def _find_tail(marks: Sequence[bytes], chain: Sequence[bytes], at: int, reached: int) -> Reach | None:
-    """Find the newest items of a run in a list that leaves it behind ``reached``; None for another list."""
-    for end in range(len(chain), max(reached, len(chain) - MAX_DROPPED - 1), -1):
-        back = find_return(marks, chain[:end], at, reached)
-        if back is None:
-            continue
-        replacing, lacking = back.first - at, back.chain - reached
-        if end - back.chain < (CERTAIN_ITEMS if replacing else 2):
-            continue
-        is_answered = any(mark.startswith(MODEL_PREFIX) for mark in chain[back.chain : end])
-        is_new = replacing and not set(chain).issuperset(marks[at : back.first])  # else it lacks several stretches
-        if not is_answered or (is_new and lacking - replacing < CERTAIN_ITEMS):
-            return None
-        unknown = len(marks) - back.last + len(back.late)
-        summary = back.chain if is_new else None
-        return Reach(end, len(chain), unknown, end - back.chain, False, is_cut=summary is None, behind_summary=summary)
-    return None
 
 
 def _is_quoted(step: ActionStep | TaskStep, text: str) -> bool:

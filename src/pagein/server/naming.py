@@ -25,6 +25,8 @@ _AGENTS = ("claude-code:", "codex:", "opencode:", "session:")
 _AGENT_PROGRAM = "GeminiCLI"
 """The beginning of the user agent of an agent that names no run."""
 _PROBES = ("warmup", "quota")
+_SESSION_KEY = re.compile(r"(?i)(?:session|conversation|thread|chat)[-_:]")
+"""The beginning of a cache key that is one session's, where an id follows; others may be a whole program's."""
 
 MAX_CALLS = 65_536
 
@@ -32,11 +34,18 @@ _RANDOM_ID = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
 """The part of an id that no two calls have: ``call_1`` and ``functions.read:0`` have none, and so may be of any run."""
 
 
+def is_random_id(id: str) -> bool:
+    """True for the id of a call that no other call has."""
+    return _RANDOM_ID.search(id) is not None
+
+
 def name_run(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
     """The name that a client gives its run; "" for one that gives none. ``headers`` have names in lower case.
 
     >>> name_run({"x-claude-code-session-id": "a", "x-claude-code-agent-id": "b"}, {})
     'claude-code:a:b'
+    >>> name_run({}, {"prompt_cache_key": "session_d60cff75-5876"}), name_run({}, {"prompt_cache_key": "my-app"})
+    ('session:session_d60cff75-5876', 'key:my-app')
     """
     name = headers.get(RUN_HEADER, "").strip() or _by_headers(headers) or _by_body(body)
     return clean_name(name)
@@ -123,7 +132,10 @@ def _by_body(body: Mapping[str, Any]) -> str:
         if session or match:
             return _join("claude-code", str(session or (match.group(1) if match else "")))
     key = body.get("prompt_cache_key")
-    return _join("key", key) if isinstance(key, str) and key else ""
+    if not isinstance(key, str) or not key:
+        return ""
+    is_session = (start := _SESSION_KEY.match(key)) and is_random_id(key[start.end() :])
+    return _join("session" if is_session else "key", key)
 
 
 def _join(client: str, *names: str | None) -> str:
@@ -176,4 +188,4 @@ def call_ids(rows: Sequence[Any]) -> Iterator[str]:
         named = [part.get(key) for part in objects_in(row.get("parts")) for key in ("functionCall", "function_call")]
         ids += [call.get("id") for call in objects_in(named)]
         ids += [row.get("call_id")] if str(row.get("type")).endswith("_call") else []
-        yield from (call_id for call_id in ids if isinstance(call_id, str) and _RANDOM_ID.search(call_id))
+        yield from (call_id for call_id in ids if isinstance(call_id, str) and is_random_id(call_id))
