@@ -212,3 +212,32 @@ def test_the_users_continue_is_no_context_where_a_request_ended_with_ours():
         assert memory.record_messages(json.loads(json.dumps(rows))).repairs == ()
     assert texts(memory) == [row["content"] for row in rows]
     assert memory.to_messages()[: len(rows)] == rows
+
+
+NOTE = user("[note] The user likes short answers, and sails on Thursdays.")
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 6])
+@pytest.mark.parametrize("works", [False, True], ids=["talk", "tools"])
+@pytest.mark.parametrize("reopened", [False, True], ids=["one process", "restarts"])
+def test_a_note_that_moves_through_the_list_stays_in_one_branch(tmp_path, depth, works, reopened):
+    # A note before the newest messages but so many had been an edit in each list, so a branch.
+    memory = AgentMemory.open(str(tmp_path / "run.db"), budget=4_000)
+    rows = []
+    for turn in range(TURNS):
+        rows.append(user(question(turn)))
+        rows += work(turn) if works else []
+        place = max(0, len(rows) - depth)
+        place -= rows[place]["role"] == "tool"
+        if reopened:
+            memory.close()
+            memory = AgentMemory.open(str(tmp_path / "run.db"), budget=4_000)
+        memory.record_messages([*rows[:place], NOTE, *rows[place:]])
+        rows.append(answer(f"Answer {turn}."))
+        shown = memory.to_messages()
+        assert shown.count(NOTE) == 1
+        assert all(user(question(before)) in shown for before in range(turn + 1))
+    assert len(memory.branches()) == 1
+    said = texts(memory)
+    assert all(said.count(question(turn)) == 1 for turn in range(TURNS))
+    memory.close()

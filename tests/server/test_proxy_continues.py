@@ -314,3 +314,18 @@ def test_observing_continues_too(stack):
     assert "continues" in play.say("Go on.")
     with made.memory("claude-code:5a1e") as memory:
         assert [branch.name for branch in memory.branches()] == ["main", "branch-1"]
+
+
+def test_a_note_behind_the_newest_message_is_no_compaction(stack):
+    # The second list has the first answer, and not the note before it: that had been taken for a summary of the run.
+    made = stack(answering(), window=4_000)
+    play, rows = Play(made, Opencode()), []
+    for number in range(4):
+        rows.append(play.client.user(f"Question {number}: which step comes next?"))
+        play.rows = [*rows, play.client.user("[note] The user likes short answers, and sails on Thursdays.")]
+        said = play.ask()
+        assert "continues" not in said
+        assert said.endswith("whole"), "it goes out as it came"
+        rows.append(play.rows[-1])
+    with made.memory(play.client.name) as memory:
+        assert len(memory.branches()) == 1

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from types import UnionType
 from typing import Any, Literal
 
 from pagein._common.retry import retry_on_conflict
@@ -25,7 +26,7 @@ from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, count_rows, request_room, window_budget
 from pagein.server.clients import FULL_WINDOW, CompactionPoint
-from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
+from pagein.server.memories import CERTAIN_ITEMS, NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.naming import KnownCalls
 from pagein.server.wire import WireProtocol
 from pagein.tokens.budget import RequestRoom
@@ -169,7 +170,11 @@ class Runs:
         """Let a run go on whose client compacted its list, on a new branch; None where the list begins as a run does."""
         if lineage is not None and reach.behind_summary is not None:
             return self._continue_before(lineage, request, reach.behind_summary)
-        return None if reach.has_answer or reach.is_cut else self._continue_run(request, raw)
+        if reach.has_answer or reach.is_cut:
+            return None
+        # A list that lacks little of the run, as a note that it takes back, has the newest answer itself, and no summary.
+        is_near = reach.shared > 0 and reach.length - reach.reached < CERTAIN_ITEMS
+        return self._continue_run(request, raw, SystemPromptStep | ActionStep if is_near else SystemPromptStep)
 
     def _count_respelled(self, request: RunRequest, reach: Reach) -> None:
         """Count the answers in a row that a client hands over in other words; from ``RESPELLED_ANSWERS`` on it always does."""
@@ -185,11 +190,14 @@ class Runs:
         fits = tokens <= limit and request.size <= (memory.budget.bytes or request.size)
         return PreparedView(place, tokens, beside, limit, window) if fits else None
 
-    def _continue_run(self, request: RunRequest, raw: RawRequest) -> Lineage | None:
-        """Let the run go on whose newest answer, a summary, a list has; return its new branch, None for another list."""
+    def _continue_run(self, request: RunRequest, raw: RawRequest, others: type | UnionType) -> Lineage | None:
+        """Let the run go on whose newest answer, a summary, a list has; return its new branch, None for another list.
+
+        Items of the kind ``others`` are no place for a summary.
+        """
         if request.known_by != "name":
             return None
-        items = (item for item in raw.parse() if not isinstance(item, SystemPromptStep))
+        items = (item for item in raw.parse() if not isinstance(item, others))
         text = " ".join(" ".join(as_text(item.content or "") for item in items).split())
         for lineage in reversed(self._lineages(request)[-MAX_CANDIDATES:]):
             with suppress(UnknownBranch), self._use(lineage, request) as memory:

@@ -87,7 +87,7 @@ class _Reader:
     place: int = 0
     at: int = 0
     added: list[TaskStep] = field(default_factory=list)
-    """New words of joined messages: they stand behind what was recorded, at the latest."""
+    """New words of joined messages, and words that moved: they stand behind what was recorded, at the latest."""
     shortened: dict[ShortenedItem, str] = field(default_factory=dict)
 
     def align_items(self) -> Flow[None]:
@@ -99,9 +99,12 @@ class _Reader:
             self.at, self.place = self.at + alignment.at, self.place + alignment.reached
             if self.place == len(self.chain):
                 break
-            if not self._place_added() and (self.at == len(self.items) or not (yield from self._read_changed())):
+            if self._place_added() or self._take_moved():
+                continue
+            if self.at == len(self.items) or not (yield from self._read_changed()):
                 break
-        self._replace(self.at, self.at, self.added)
+        place = lineage.results_end(self.marks, self.at)  # nothing stands between a call and its results
+        self._replace(place, place, self.added)
 
     def _place_added(self) -> bool:
         """True for new words that were recorded before, in their place: the list has them among older ones."""
@@ -111,6 +114,19 @@ class _Reader:
             self.added.remove(step)
             self._replace(self.at, self.at, [step])
         return step is not None
+
+    def _take_moved(self) -> bool:
+        """True for words that a list took back from earlier places, and that this one has among older ones: they are new."""
+        if self.at == len(self.items) or not isinstance(step := self.items[self.at], TaskStep):
+            return False
+        log, removed = self.chain.run.log, self.chain.run.fold.removed
+        positions, hash = log.fingerprint_positions, self.marks[self.at][1:]
+        places = [at for at, mark in enumerate(log.fingerprints) if mark[1:] == hash and positions[at] in removed]
+        is_moved = bool(self.place and places) and places[-1] < self.chain.numbers[self.place - 1]
+        if is_moved:
+            self.added.append(step)
+            self._replace(self.at, self.at + 1, ())
+        return is_moved
 
     def _read_changed(self) -> Flow[bool]:
         """Make the next item the recorded one; False where it says something else."""

@@ -308,13 +308,11 @@ class ListReader:
         items, at, place = beside.items, beside.at, beside.place
         if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
             return None
-        found: Sequence[Relisted] = ()
-        if place >= find_newest_place(self.chain):
-            recorded = yield from self.chain.read_items(place, place + MAX_TAKEN_BACK + 1)
-            found = find_taken_back(
-                items[at:], beside.marks[at:], beside.chain[beside.alignment.reached :], recorded,
-                is_begun=place > 0, is_history=self.run.transcript.newest is None,
-            )  # fmt: skip
+        recorded = yield from self.chain.read_items(place, place + MAX_TAKEN_BACK + 1)
+        found = find_taken_back(
+            items[at:], beside.marks[at:], beside.chain[beside.alignment.reached :], recorded, is_begun=place > 0,
+            is_history=self.run.transcript.newest is None, is_newest=place >= find_newest_place(self.chain),
+        )  # fmt: skip
         back = beside.find_return() if place and not found else None
         gap = 0 if back is None or back.first != at else beside.first + back.chain - place
         if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, beside):

@@ -70,23 +70,26 @@ class Relisted:
 
 
 def find_taken_back(
-    items: Sequence[Item], marks: Marks, chain: Marks, recorded: Sequence[Item], *, is_begun: bool, is_history: bool
-) -> tuple[Relisted, ...]:
+    items: Sequence[Item], marks: Marks, chain: Marks, recorded: Sequence[Item], *, is_begun: bool, is_history: bool, is_newest: bool
+) -> tuple[Relisted, ...]:  # fmt: skip
     """Find what of a run's newest items a list has no more, or with fewer words. Places count from the first of them.
 
-    The list must go on behind them as the run does, or with an answer. ``is_begun`` says that both have the same before
-    them; ``is_history`` that answers among them may be those of a history that was handed over at first.
+    The list must go on behind them as the run does, or with an answer; it may have them further on, and must where
+    they are not ``is_newest``. ``is_begun`` says that both have the same before them; ``is_history`` that answers among
+    them may be those of a history that was handed over at first.
     """
     for count in range(min(len(recorded), MAX_TAKEN_BACK) + 1):
         gone, kept = recorded[:count], chain[count:]
-        if not all(map(_is_context, gone)):
+        others = [mark for mark in marks if mark not in chain[:count]]
+        is_moved = all(mark in marks for mark in chain[:count])
+        if not all(map(_is_context, gone)) or not (is_newest or is_moved):
             return ()
         is_asked = bool(kept) and kept[0].startswith(USER_PREFIX)
         is_behind = is_begun and all(isinstance(item, TaskStep) for item in gone)
-        if count and (is_asked or is_behind) and _goes_on(marks, kept):
+        if count and (is_asked or is_behind) and _goes_on(others, kept):
             is_uncertain = is_history and any(isinstance(item, ActionStep) for item in gone)
             return tuple(Relisted(place, is_uncertain=is_uncertain) for place in range(count))
-        words = _fewer_words(items[0], recorded[count]) if count < len(recorded) else None
+        words = _fewer_words(items[0], recorded[count]) if is_newest and count < len(recorded) else None
         if words is not None and _goes_on(marks[1:], kept[1:]):
             return (*map(Relisted, range(count)), Relisted(count, words))
     return ()
