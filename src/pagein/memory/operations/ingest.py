@@ -35,7 +35,6 @@ from pagein.memory.operations.listed_systems import ListedSystems, excerpt
 from pagein.memory.operations.references import parse_list
 from pagein.memory.operations.relist import (
     MAX_TAKEN_BACK,
-    Relisted,
     find_gap,
     find_newest_place,
     find_rewriting,
