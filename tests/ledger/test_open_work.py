@@ -116,9 +116,20 @@ def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
     ]
 
 
+def test_a_notice_of_the_application_ends_what_it_names():
+    with AgentMemory.open(":memory:", budget=2_000) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "run", *WAITS["a7f39c1"][:2])
+        notice = f"<task-id>a7f39c1</task-id>\n<status>completed</status>\n<result>{'It runs. ' * 400}</result>"
+        memory.record(ActionStep("I wait."), TaskStep(f"<task-notification>\n{notice}\n</task-notification>"))
+        fill(memory)
+        assert "a7f39c1" not in block_of(memory)
+
+
 def test_a_document_with_some_check_boxes_and_a_failed_call_are_no_list():
     guide = "# Guide\n\nRead all of this.\n\nThen:\n\n- [ ] Sign\n\nAnd send it.\n\nThanks.\n"
     assert find_task_lists(json.dumps({"path": "guide.md", "content": guide})) == ()
+    assert find_task_lists(json.dumps({"file_path": ".github/PULL_REQUEST_TEMPLATE.md", "content": BOXES})) == ()
     assert (
         find_task_lists(json.dumps({"rows": [{"status": "active", "size": 3}, {"status": "404", "text": "x"}]})) == ()
     )
@@ -130,8 +141,11 @@ def test_a_document_with_some_check_boxes_and_a_failed_call_are_no_list():
 
 def test_what_the_model_lists_in_its_own_words_is_a_list_and_the_users_words_are_none():
     work = WorkLedger()
-    work.learn_text(3, f"My plan:\n{BOXES}\nShall I go on?", is_own=True)
-    work.learn_text(4, BOXES.replace("[ ]", "[x]"), is_own=False)
+    for position, text, is_own in (
+        (3, f"My plan:\n{BOXES}\nShall I go on?", True),
+        (4, BOXES.replace(" ]", "x]"), False),
+    ):
+        work.learn_text(position, text, text, is_own=is_own)
     (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
     assert [(row.text, row.state) for row in plan.rows] == [(TASKS[0], "done"), (TASKS[1], "now"), (TASKS[2], "open")]
 

@@ -175,10 +175,11 @@ def _find_due(
     view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool]
 ) -> Due:
     """Find what is due, by the steps that are not shown as recorded, and those of which the model's words are not."""
+    newest = max((entry.first for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep)), default=-1)
     return Due(
         _due_statements(view, ledger, is_hidden),
         ledger.failures.find_hidden(is_hidden),
-        ledger.work.find_hidden(is_hidden, hides_words),
+        ledger.work.find_hidden(is_hidden, hides_words, newest),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pagein.events.entries import Observed
-from pagein.events.steps import Observation, ToolCall, own_text
+from pagein.events.steps import Content, Observation, ToolCall, as_text, own_text
 
 if TYPE_CHECKING:
     from pagein.context.ledger.run_ledger import RunLedger
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HeardText:
-    """A text of the user or the model, and the position of its step."""
+    """A text of the user or the model, and the position of its step; ``content`` has what the application put beside it, too."""
 
     position: int
-    text: str
+    content: Content | None
     speaker: Speaker
 
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
-        ledger.learn(self.position, self.text, self.speaker)
-        ledger.work.learn_text(self.position, self.text, is_own=self.speaker == "assistant")
+        text = own_text(self.content)
+        ledger.learn(self.position, text, self.speaker)
+        ledger.work.learn_text(self.position, text, as_text(self.content), is_own=self.speaker == "assistant")
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text."""
@@ -63,7 +64,7 @@ def restore_heard(recorded: Mapping[int, Any], position: int, *about: Any) -> He
     """Restore a text or a result from ``to_state``; ``recorded`` has the bodies of the entries at its positions."""
     body = recorded[position]
     if len(about) == 1:
-        return HeardText(position, own_text(body.content), *about)
+        return HeardText(position, body.content, *about)
     action, index = about
     call = recorded[action].tool_calls[index]
     if isinstance(body, Observed):

@@ -41,6 +41,9 @@ MAX_ANSWERS, ANSWER_MAX_CHARS = 256, 120
 MAX_WAITING = 64
 """Things that run or wait which are remembered; beyond it the oldest is dropped, those that are over first."""
 
+NOTICE_CHARS = 600
+"""Characters behind an id that may say that it is over."""
+
 SHORT_RESULT_CHARS, SHORT_RESULT_LINES, END_LINES = 2_000, 12, 2
 """A result up to these characters and lines is read whole, of a longer one the first and last lines: logs say what ran, not what runs."""
 
@@ -172,10 +175,14 @@ class WorkLedger:
         self._close_named(place[0], call, text, has_failed=False)
         self._find_waiting(place, call, text)
 
-    def learn_text(self, position: int, text: str, *, is_own: bool) -> None:
-        """Fold what was said in text: what is over, and where the model says it, its list of tasks."""
-        for part in _parts(text):
-            self._close(position, part)
+    def learn_text(self, position: int, text: str, whole: str, *, is_own: bool) -> None:
+        """Fold what was said in text: what is over, and where the model says it, its answer and its list of tasks.
+
+        ``whole`` has what the application put beside it, too, as a notice that something is over.
+        """
+        self._close(position, whole)
+        if not text:
+            return  # nobody spoke
         self.note_step(position)
         if is_own and self._has_called:
             self.answers[position] = WorkAnswer(_clip(text, ANSWER_MAX_CHARS))
@@ -200,20 +207,22 @@ class WorkLedger:
         }
         self._waiting = {id: item for id, item in self._waiting.items() if item.place[0] != position}
 
-    def find_hidden(self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool]) -> OpenLines:
+    def find_hidden(
+        self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool], newest: int = -1
+    ) -> OpenLines:
         """Return what is open by the steps whose results are hidden, and the lists of those that hide the model's words.
 
-        Steps in view change nothing, so a block stays as it is.
+        Steps in view change nothing, so a block stays as it is. But what is over is so by steps before ``newest``, the
+        newest one that left: the words of the user stay in view for long.
         """
-        plans = []
+        plans = list[PlanVersion]()
         for versions in self._plans.values():
-            newest = next((version for version in reversed(versions) if hides_words(version.place[0])), None)
-            if newest is not None:
-                plans.append(newest)
+            hidden = (version for version in reversed(versions) if hides_words(version.place[0]))
+            plans += islice(hidden, 1)
         waiting = (
             item
             for item in self._waiting.values()
-            if is_hidden(item.place[0]) and (item.end is None or not is_hidden(item.end))
+            if is_hidden(item.place[0]) and (item.end is None or not (item.end < newest or is_hidden(item.end)))
         )
         return OpenLines(tuple(sorted(plans, key=lambda plan: plan.place)), tuple(waiting))
 
@@ -302,7 +311,7 @@ class WorkLedger:
             match = _name(id).search(text) if item.end is None and id in text else None
             if match is None:
                 continue
-            behind = _is_over(text[match.end() :])
+            behind = _is_over(text[match.end() : match.end() + NOTICE_CHARS])
             if _is_over(text[: match.start()]) if behind is None else behind:
                 self._waiting[id] = replace(item, end=position)
 
@@ -399,13 +408,17 @@ def _ids_that_go_on(text: str) -> tuple[re.Match[str], ...]:
     starts = tuple(accumulate(map(len, lines), initial=0))
     goes_on = [_GOES_ON.search(line) is not None for line in lines]
     ids = [(bisect_right(starts, match.start()) - 1, match) for match in _ID.finditer(text)]
-    in_lines = tuple(match for at, match in ids if goes_on[at])
+    in_lines = tuple(match for at, match in ids if goes_on[at] and _GOES_ON.search(_near(text, match)))
     beside = (
         match
         for at, match in ids
         if not text[starts[at] : match.start()].strip(" \t\"'{") and any(goes_on[max(0, at - 1) : at + 2])
     )
     return (*jobs, *(in_lines or tuple(islice(beside, 1))))
+
+
+def _near(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - LINE_MAX_CHARS) : match.end() + LINE_MAX_CHARS]
 
 
 def _name(id: str) -> re.Pattern[str]:

@@ -24,6 +24,11 @@ _CHECKBOX = re.compile(
     r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~>\u2713-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
 )
 _MAY_HAVE_TASKS = re.compile(r'"status"|\[[ xX~>\u2713-]\] ')
+_PATH_KEY = re.compile(r"path|file(?:_?name)?$", re.IGNORECASE)
+_CONTENT_KEY = re.compile(r"content|text|str|body|patch|diff|code", re.IGNORECASE)
+_LIST_NAME = re.compile(r"to-?_?do|task|plan|progress|check-?list|roadmap|backlog|notes", re.IGNORECASE)
+"""The keys of a file's path and of its words in a call, and the names of files that have a list of tasks."""
+
 _TASK_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
 _STATES: Mapping[str, TaskState] = {
     **dict.fromkeys(("done", "completed", "complete", "finished", "closed"), "done"),
@@ -64,7 +69,9 @@ def find_task_lists(arguments: str) -> tuple[TaskList, ...]:
     if not _MAY_HAVE_TASKS.search(arguments):
         return ()
     fields = parse_arguments(arguments)
-    path = next((value for key, value in fields.items() if "path" in key.lower() and isinstance(value, str)), "")
+    path = next((value for key, value in fields.items() if _PATH_KEY.search(key) and isinstance(value, str)), "")
+    if path and not _LIST_NAME.search(re.split(r"[/\\\\]", path)[-1]) and "status" not in arguments:
+        fields = {key: value for key, value in fields.items() if not _CONTENT_KEY.search(key)}  # a template, a guide
     lists = (TaskList(path or key, tuple(_rows_of(value))) for key, value in fields.items())
     return tuple(tasks for tasks in lists if tasks.rows)
 

@@ -272,12 +272,12 @@ class Fold:
         """Queue for the ledger what the user says, answers that call no tool, and results that came with their step."""
         match step:
             case steps.TaskStep(content=content) if not (self.body.run[-2:-1] and ends_in_call(self.body.run[-2].item)):
-                self.heard.append(HeardText(position, steps.own_text(content), "user"))
+                self.heard.append(HeardText(position, content, "user"))
             case (
                 steps.ActionStep(content=content, tool_calls=(), observations=())
                 | steps.FinalAnswerStep(content=content)
             ):
-                self.heard.append(HeardText(position, steps.own_text(content), "assistant"))
+                self.heard.append(HeardText(position, content, "assistant"))
             case steps.ActionStep(tool_calls=calls, observations=observations):
                 for index, (call, observation) in enumerate(zip(calls, observations, strict=False)):
                     if observation is not None:
