@@ -1,6 +1,7 @@
 """One async memory in several event loops, and tasks that end with their loop: nothing is stuck, lost or a conflict."""
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -114,6 +115,21 @@ def test_a_turn_in_a_stopped_loop_is_said_and_the_memory_goes_on_when_it_ended(t
     finish(*stopped)
     asyncio.run(memory.record(TaskStep("c")))
     assert asyncio.run(texts_of(memory)) == ["a", "c"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncio's, of the task
+def test_a_turn_in_a_closed_loop_is_over(tmp_path):
+    memory = opened(tmp_path, clock=slow_clock)
+    asyncio.run(memory.record(TaskStep("first")))
+    loop, left = leave_recording(memory, "left")
+    loop.close()
+    asyncio.run(memory.record(TaskStep("a")))
+    recorder = threading.Thread(target=lambda: asyncio.run(record_at_once(memory, "b", "c")))
+    recorder.start()
+    del left  # its task is collected while another has the turn
+    gc.collect()
+    recorder.join(10)
+    assert asyncio.run(texts_of(memory)) in (["first", "a", "b", "c"], ["first", "left", "a", "b", "c"])
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.01, 0.02, 0.04])

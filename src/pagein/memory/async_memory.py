@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -68,7 +69,7 @@ class AsyncAgentMemory(MemoryBase):
 
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
         self._runtime = MemoryRuntime(log, options)
-        self._turn_lock = AsyncTurnLock()
+        self._turn_lock, self._performing = AsyncTurnLock(), threading.Lock()
         self._is_loaded = False
         self._cancellation: asyncio.CancelledError | None = None
         model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
@@ -83,7 +84,7 @@ class AsyncAgentMemory(MemoryBase):
             result = self._runtime.perform(effect)
             return await result if inspect.isawaitable(result) else result
         # A future: the end of a loop cancels every task, and the memory is never to know less than the log.
-        perform = functools.partial(contextvars.copy_context().run, self._runtime.perform, effect)
+        perform = functools.partial(contextvars.copy_context().run, self._perform_alone, effect)
         work: asyncio.Future[Any] = asyncio.get_running_loop().run_in_executor(None, perform)
         while not work.done():
             try:
@@ -91,6 +92,11 @@ class AsyncAgentMemory(MemoryBase):
             except asyncio.CancelledError as cancellation:
                 self._cancellation = cancellation
         return work.result()
+
+    def _perform_alone(self, effect: AnyEffect) -> Any:
+        """Perform an effect in a thread, after the one of a turn that was left there with its loop."""
+        with self._performing:
+            return self._runtime.perform(effect)
 
     @contextlib.contextmanager
     def _cancelled_at_the_end(self) -> Iterator[None]:
@@ -106,8 +112,9 @@ class AsyncAgentMemory(MemoryBase):
         self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         self._runtime.check_open()
-        async with self._turn_lock:
+        async with self._turn_lock.turn() as was_left:
             self._runtime.check_open()
+            self._runtime.was_cut_off |= was_left
             self._runtime.facts.loop = running_loop()
             with self._cancelled_at_the_end():
                 if not self._is_loaded:
@@ -208,7 +215,7 @@ class AsyncAgentMemory(MemoryBase):
         runtime = self._runtime
         if runtime.is_forked:
             return  # what there is to close is the parent's
-        async with self._turn_lock:
+        async with self._turn_lock.turn():
             with self._cancelled_at_the_end():
                 if self._is_loaded and not runtime.is_closed:
                     await adrive(close_memory(runtime), self._perform)
