@@ -19,6 +19,8 @@ _TAG_END = re.compile(r"</[A-Za-z][\w:.-]*\s*>|/>")
 """The end of an element of HTML or XML, which is no path."""
 _SPLIT = re.compile(r"[~+-]+")
 _PATH = re.compile(r"/\w|\w/")
+_FRACTION = re.compile(r"[\d./~+-]+")
+"""A date or a fraction, which is no path."""
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _NAME = re.compile(
     r"""
@@ -26,7 +28,7 @@ _NAME = re.compile(
     | _+[^\W\d_]\w*                # private
     | [^\W\d_]\w*?[a-z0-9][A-Z]\w*  # camel
     | [A-Z][A-Z0-9]+[a-z]\w*       # camel that begins with an acronym
-    | \d{3,}                       # numbers
+    | [^\W\d_]{0,4}\d{3,}        # numbers, and codes that end in one
     """,
     re.VERBOSE,
 )
@@ -41,10 +43,13 @@ IDENTIFIER_MIN_CHARS = 4
 
 
 def identifiers(text: str) -> list[str]:
-    """The identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more.
+    """The identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more, and codes
+    that end in three, such as an order's.
 
     >>> identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7.")
     ['src/app.py', 'Foo.bar_baz', 'userId', '12345']
+    >>> identifiers("Order #W2378156 of 2024/05/12 is 10/11 done.")
+    ['W2378156']
     >>> identifiers("<a Wiki/> <td>docs/a.md</td>")
     ['docs/a.md']
     """
@@ -65,7 +70,7 @@ def _names_in_token(token: str) -> tuple[str, ...]:
 
 
 def _split_token(token: str) -> Iterator[str]:
-    if "/" in token and _PATH.search(token):
+    if "/" in token and _PATH.search(token) and not _FRACTION.fullmatch(token):
         path = token.rstrip(".-+~")
         if len(path) >= IDENTIFIER_MIN_CHARS:
             yield path
@@ -113,13 +118,15 @@ class CallLine:
     """A tool call as one line.
 
     ``text`` is the line; ``alone`` the value of the only argument, where that is text; ``values`` the part of the
-    arguments that the line shows, and ``rest`` the part it leaves out.
+    arguments that the line shows, and ``rest`` the part it leaves out. ``items`` are those of a long list in them, each
+    with the text by which it is known when the list is written again.
     """
 
     text: str
     alone: str
     values: str
     rest: str
+    items: tuple[tuple[str, str], ...] = ()
 
 
 def format_call(name: str, arguments: str) -> CallLine:
@@ -128,19 +135,28 @@ def format_call(name: str, arguments: str) -> CallLine:
     >>> format_call("order", '{"id": "W12", "why": "late"}').text
     'order id=W12 why=late'
     >>> format_call("bash", json.dumps({"command": "cd src"}))
-    CallLine(text='bash command=cd src', alone='cd src', values='cd src', rest='')
+    CallLine(text='bash command=cd src', alone='cd src', values='cd src', rest='', items=())
     """
     fields = parse_arguments(arguments)
     longest = ARGUMENT_MAX_CHARS if len(fields) > 1 else LONE_ARGUMENT_MAX_CHARS
-    pieces, values, rest = [name], list[str](), list[str]()
+    pieces, values, rest, items = [name], list[str](), list[str](), list[tuple[str, str]]()
     for key, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and len(text) > ARGUMENT_MAX_CHARS:
+            items += filter(None, map(_list_item, value))
+            text = f"[{len(value)} items]"
         first, *more = text.strip().splitlines() or [""]
         values.append(first if len(first) <= longest else f"{first[:longest]}...")
         pieces.append(f"{key}={values[-1]}" if key else values[-1])
         rest += (first[longest:], *more)
     alone = values[0] if len(fields) == 1 and isinstance(next(iter(fields.values())), str) else ""
-    return CallLine(" ".join(pieces), alone, " ".join(values), "\n".join(filter(None, rest)))
+    return CallLine(" ".join(pieces), alone, " ".join(values), "\n".join(filter(None, rest)), tuple(items))
+
+
+def _list_item(value: object) -> tuple[str, str] | None:
+    """Return an item's longest text, by which it is known, and all of them in a line; None for an item without any."""
+    texts = [" ".join(text.split()) for text in _scalar_texts(value)]
+    return (max(texts, key=len), " | ".join(texts)) if any(texts) else None
 
 
 def parse_arguments(arguments: str) -> Mapping[str, object]:

@@ -26,6 +26,7 @@ LINE_MAX_CHARS = 240
 """Characters of a tracked line; a longer one is split."""
 
 _PIECE_END = re.compile(r"[,;.:}\])]\s*")
+_RECORD_END = re.compile(r"\},?\s*")
 _FAILURE = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
     re.IGNORECASE,
@@ -236,6 +237,8 @@ def _pieces(line: str) -> Iterator[str]:
     while start < len(line):
         stop = start + LINE_MAX_CHARS
         if stop < len(line):
-            stop = max((at.end() for at in _PIECE_END.finditer(line, start + LINE_MAX_CHARS // 2, stop)), default=stop)
+            ends = [at.end() for at in _RECORD_END.finditer(line, start, stop)]
+            ends = ends or [at.end() for at in _PIECE_END.finditer(line, start + LINE_MAX_CHARS // 2, stop)]
+            stop = max(ends, default=stop)
         yield line[start:stop]
         start = stop
