@@ -206,6 +206,42 @@ def test_the_output_in_json_is_abridged_by_its_own_structure(wrap):
     assert "lines left out" in text
 
 
+def a_page(link, text, field):
+    """A page with a menu of 60 links, 12 offers and a footer of 40 links."""
+    offers = [
+        (text.format(f"Offer {n} with a long description of it, {'word ' * 60}"), link.format(200 + n, f"Buy {n}"))
+        for n in range(12)
+    ]
+    return [
+        *(link.format(n, f"Menu {n}") for n in range(60)),
+        field.format(99, "Search"),
+        *(line for offer in offers for line in offer),
+        *(link.format(300 + n, f"Footer {n}") for n in range(40)),
+    ]
+
+
+PAGES = {
+    "webarena": ("\t[{}] link '{}'", "\tStaticText '{}'", "[{}] textbox '{}' required: False"),
+    "browser-use": ("[{}]<a {}/>", "{}", "[{}]<input {}/>"),
+    "marks": ("- [{}] <a>{}</a>", "- {}", "- [{}] <input placeholder='{}'/>"),
+    "playwright": ('  - link "{1}" [ref=e{0}]', "  - text: {}", '- textbox "{1}" [ref=e{0}]'),
+    "devtools": ('uid=3_{} link "{}"', "StaticText {}", 'uid=3_{} textbox "{}"'),
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_keeps_its_elements_and_counts_rows_of_links(kind):
+    lines = a_page(*PAGES[kind])
+    short = abridge("\n".join(lines), within(900))
+    assert COUNTER.text(short) <= 900
+    shown = short.splitlines()
+    assert lines[60] in shown, "the field between the menu and the offers"
+    assert all(line in shown for line in lines if "Buy" in line)
+    assert sum("description" in line for line in shown) == 12
+    assert sum("lines left out" in line for line in shown) == 2
+    assert abridge("\n".join(lines), within(200)).splitlines()[0] == shown[0]
+
+
 def test_a_diff_that_cannot_keep_its_hunks_names_its_files_and_counts_the_lines():
     text = "\n".join(a_diff())
     short = abridge(text, within(100)).splitlines()

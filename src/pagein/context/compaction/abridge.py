@@ -1,4 +1,4 @@
-"""Results abridged by their structure: JSON, diffs, tables, logs and the output of programs. Pure.
+"""Results abridged by their structure: JSON, diffs, pages, tables, logs and the output of programs. Pure.
 
 What is left out is counted where it stood. Rows and lines that differ from most of their kind, and errors, stay before others. A text of
 another kind, or one that does not fit so, is for the caller to clip.
@@ -21,6 +21,13 @@ JSON_LEVELS = ((64, 1_200), (32, 600), (24, 400), (16, 300), (12, 220), (8, 160)
 
 HUNK_LEVELS = (80, 40, 20, 10, 5, 2, 0)
 """Changed lines of a hunk that stay; its unchanged lines leave."""
+
+PAGE_LEVELS = ((240, 64), (120, 64), (120, 16), (80, 16), (80, 6), (60, 6), (60, 3), (40, 3), (40, 1))
+"""Characters of a page's line, and links in a row, that stay: the first pair with which it fits. What an agent does next
+needs the number of an element and what it is; menus and footers are rows of links."""
+
+ELEMENT_SHARE = 0.25
+"""Share of the lines that are numbered elements from which on a text is a page."""
 
 MAX_DEPTH = 16
 """Depth of JSON below which nothing is shown."""
@@ -60,6 +67,9 @@ _CELL_ENDS = tuple(map(re.compile, (r"\|", "\u2502", r"\t", ",", ";", r"(?<=\S) 
 _CODE_LIKE = _CELL_ENDS[2:5]
 """What ends a cell in tables that are never indented: indented lines with commas are code."""
 
+_ELEMENT = re.compile(r"\s*(?:[-*] )?(?:\[\d{1,7}\]|uid=\w{1,16} )|[^\n]{0,400}\[ref=\w{1,16}\]")
+_LINK = re.compile(r"[^\n]{0,24}(?:\blink\b|\boption\b|\bmenuitem\b|<a\b|<option\b)")
+
 _DIGITS = re.compile(r"\d+")
 _LETTER = re.compile(r"\w")
 
@@ -75,7 +85,7 @@ Fits = Callable[[str], bool]
 
 def abridge(text: str, fits: Fits) -> str | None:
     """Return a text abridged by its structure until it ``fits``; None if it has none, or does not fit so."""
-    for abridge_as in (_abridge_json, _abridge_diff):
+    for abridge_as in (_abridge_json, _abridge_diff, _abridge_page):
         known, short = abridge_as(text, fits)
         if known:
             return short
@@ -227,6 +237,32 @@ def _mark_diff(lines: Sequence[str]) -> Iterator[tuple[bool, int]]:
         if hunk:
             old, new, changed, is_in_hunk = int(hunk[1] or 1), int(hunk[2] or 1), 0, True
         yield True, 0
+
+
+# Pages, as trees or lists of numbered elements
+
+
+def _abridge_page(text: str, fits: Fits) -> tuple[bool, str | None]:
+    """Return True for a page, and what fits of it: shorter lines and shorter rows of links, else its ends."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < LOG_MIN_LINES or sum(map(bool, map(_ELEMENT.match, lines))) < ELEMENT_SHARE * len(lines):
+        return False, None
+    rows = [
+        list(numbers) for _, numbers in groupby(range(len(lines)), key=lambda number: bool(_LINK.match(lines[number])))
+    ]
+    form: list[str] = []
+    for characters, links in PAGE_LEVELS:
+        shown = {number for row in rows for number in row[: links if _LINK.match(lines[row[0]]) else None]}
+        form = list(_leave_out([_cut_line(line, characters) for line in lines], shown, "lines left out"))
+        if fits(whole := "\n".join(form)):
+            return True, whole
+    return True, _abridge_rows(form, 0, (), "lines", fits)
+
+
+def _cut_line(line: str, characters: int) -> str:
+    """Return the line with at most so many characters behind its indentation."""
+    most = characters + len(line) - len(line.lstrip())
+    return line if len(line) <= most else f"{line[: most - 1]}\u2026"
 
 
 # Tables, logs, the output of programs
