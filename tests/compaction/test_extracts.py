@@ -63,32 +63,6 @@ def test_a_call_of_one_argument_that_an_extract_shows_with_its_tool_is_in_view()
     assert not select_lines(memo, 200, COUNTER, visible=shown).lines
 
 
-def plan_of(*states):
-    what = ["Look for the unhealthy pods", "Read the logs of those that fail", "Say what is wrong and how to mend it"]
-    return {
-        "todos": [
-            {"id": str(n), "content": text, "status": state}
-            for n, (text, state) in enumerate(zip(what, states, strict=True))
-        ]
-    }
-
-
-def test_a_list_that_is_written_again_stands_once_as_it_is_now():
-    plans = [("doing", "open", "open"), ("done", "doing", "open"), ("done", "done", "doing")]
-    noise = [act("kubectl", {"command": f"get pods -n space-{n}"}, f"pod-{n} Running") for n in range(4)]
-    memo = tracker_of(*(step for states in plans for step in (act("todo", plan_of(*states)), *noise)))
-    extract = select_lines(memo, 2_000, COUNTER, visible=(), worth=0.0004)
-    shown = [line.text for line in extract.lines]
-    assert "todo todos=[3 items]" in shown
-    items = [text for text in shown if "pods |" in text or "logs of" in text or "how to mend" in text]
-    assert items == [
-        "0 | Look for the unhealthy pods | done",
-        "1 | Read the logs of those that fail | done",
-        "2 | Say what is wrong and how to mend it | doing",
-    ]
-    assert not {line.text for line in select_lines(memo, 2_000, COUNTER, visible=shown).lines} & set(items)
-
-
 def test_no_line_of_an_extract_is_the_name_of_an_image():
     screen = (Text("The form is empty."), Image(b"\x89PNG" + bytes(60), "image/png"))
     step = replace(act("click", {"x": 4}), observations=(Observation("c", screen),))

@@ -118,15 +118,13 @@ class CallLine:
     """A tool call as one line.
 
     ``text`` is the line; ``alone`` the value of the only argument, where that is text; ``values`` the part of the
-    arguments that the line shows, and ``rest`` the part it leaves out. ``items`` are those of a long list in them, each
-    with the text by which it is known when the list is written again.
+    arguments that the line shows, and ``rest`` the part it leaves out.
     """
 
     text: str
     alone: str
     values: str
     rest: str
-    items: tuple[tuple[str, str], ...] = ()
 
 
 def format_call(name: str, arguments: str) -> CallLine:
@@ -135,28 +133,19 @@ def format_call(name: str, arguments: str) -> CallLine:
     >>> format_call("order", '{"id": "W12", "why": "late"}').text
     'order id=W12 why=late'
     >>> format_call("bash", json.dumps({"command": "cd src"}))
-    CallLine(text='bash command=cd src', alone='cd src', values='cd src', rest='', items=())
+    CallLine(text='bash command=cd src', alone='cd src', values='cd src', rest='')
     """
     fields = parse_arguments(arguments)
     longest = ARGUMENT_MAX_CHARS if len(fields) > 1 else LONE_ARGUMENT_MAX_CHARS
-    pieces, values, rest, items = [name], list[str](), list[str](), list[tuple[str, str]]()
+    pieces, values, rest = [name], list[str](), list[str]()
     for key, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list) and len(text) > ARGUMENT_MAX_CHARS:
-            items += filter(None, map(_list_item, value))
-            text = f"[{len(value)} items]"
         first, *more = text.strip().splitlines() or [""]
         values.append(first if len(first) <= longest else f"{first[:longest]}...")
         pieces.append(f"{key}={values[-1]}" if key else values[-1])
         rest += (first[longest:], *more)
     alone = values[0] if len(fields) == 1 and isinstance(next(iter(fields.values())), str) else ""
-    return CallLine(" ".join(pieces), alone, " ".join(values), "\n".join(filter(None, rest)), tuple(items))
-
-
-def _list_item(value: object) -> tuple[str, str] | None:
-    """Return an item's longest text, by which it is known, and all of them in a line; None for an item without any."""
-    texts = [" ".join(text.split()) for text in _scalar_texts(value)]
-    return (max(texts, key=len), " | ".join(texts)) if any(texts) else None
+    return CallLine(" ".join(pieces), alone, " ".join(values), "\n".join(filter(None, rest)))
 
 
 def parse_arguments(arguments: str) -> Mapping[str, object]:

@@ -275,9 +275,8 @@ def _hidden_lines(
     """Yield the lines that are not visible and were last seen ``within`` the positions."""
     first, last = within or (0, math.inf)
     for key, line in table.items():
-        # What an agent wrote is not known by all of what an extract shows of it: there a call has its tool, for example.
-        is_written = line.source == "arguments" and line.text != key
-        is_visible = key in visible_lines or (is_written and strip_line_number(line.text) in visible_lines)
+        # In an extract the tool stands before the argument that is the key of a call.
+        is_visible = key in visible_lines or (line.is_action and line.text in visible_lines)
         if first <= line.position < last and not is_visible:
             yield key, line
 

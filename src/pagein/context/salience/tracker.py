@@ -12,14 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
-from pagein.context.salience.lines import (
-    LINE_MAX_CHARS,
-    LineParser,
-    ParsedLine,
-    lines_of,
-    select_with_context,
-    strip_line_number,
-)
+from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
 from pagein.context.salience.model import (
     QUOTE_MIN_CHARS,
     Source,
@@ -288,11 +281,6 @@ class SalienceTracker:
             names = tuple(identifiers(call_line.values or text))
             line = self._add_line(ParsedLine(text, key, names), text, pending, 1)
             line.is_action, line.is_request, line.is_failure, line.is_decision = True, False, False, False
-        for known_by, shown in call_line.items:
-            # An item of a list that is written again, such as what is to be done, stands once, as it is now.
-            if len(item_key := strip_line_number(known_by)) >= LINE_MIN_CHARS and len(shown) <= LINE_MAX_CHARS:
-                item = self._add_line(ParsedLine(shown, item_key, tuple(identifiers(shown))), shown, pending, 1)
-                item.is_action, item.is_request, item.is_failure, item.is_decision = False, False, False, False
         return call_line.rest
 
     def _add_line(self, parsed_line: ParsedLine, text: str, pending: _PendingText, result_lines: int) -> TrackedLine:
