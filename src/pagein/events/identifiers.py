@@ -28,7 +28,7 @@ _NAME = re.compile(
     | _+[^\W\d_]\w*                # private
     | [^\W\d_]\w*?[a-z0-9][A-Z]\w*  # camel
     | [A-Z][A-Z0-9]+[a-z]\w*       # camel that begins with an acronym
-    | [^\W\d_]{0,4}\d{3,}        # numbers, and codes that end in one
+    | \d{3,} | [^\W\d_]{1,4}\d{4,}  # numbers, and codes that end in one
     """,
     re.VERBOSE,
 )
@@ -43,8 +43,8 @@ IDENTIFIER_MIN_CHARS = 4
 
 
 def identifiers(text: str) -> list[str]:
-    """The identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more, and codes
-    that end in three, such as an order's.
+    """The identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more, also
+    behind a few letters.
 
     >>> identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7.")
     ['src/app.py', 'Foo.bar_baz', 'userId', '12345']
