@@ -94,6 +94,15 @@ def test_what_was_said_on_the_way_or_without_work_is_no_answer():
         assert [line.split("answered: ")[1] for line in lines] == ["I have read the half."]
 
 
+def test_an_answer_begins_with_what_it_says():
+    answer = "Now I understand it. Let me summarize:\n\n## Bug\n\nThe **total** is `a + b`, and it was `a`."
+    with AgentMemory.open(":memory:", budget=1_500) as memory:
+        play(memory, [("Find the bug.", answer), ("Thanks. And now?", "Perfect.")])
+        lines = [line for text in texts_of(memory) for line in text.splitlines() if " answered: " in line]
+        said = [line.split("answered: ")[1] for line in lines]
+        assert said == ["Bug The total is `a + b`, and it was `a`.", "Perfect."]
+
+
 def test_an_erased_answer_is_not_shown():
     with AgentMemory.open(":memory:", budget=2_000) as memory:
         play(memory)

@@ -95,6 +95,13 @@ _CREATES, _UPDATES = (
 )
 """Names of tools that add one task to a list, and that change one."""
 
+_MARKDOWN = re.compile(r"[#*|]+(?=\s|$)|(?<!\S)[#*|]+|\*\*|-{3,}|^>", re.MULTILINE)
+_PRELUDE = re.compile(
+    r"\s*(?:(?:now i (?:have|understand|see|can)|i (?:now )?(?:have|understand)|let me|here(?:'s| is| are)|perfect|great|excellent|good|okay|ok)\b"
+    r"[^.!?:\n]{0,120}[.!?:]+(?:\s+|$))+",
+    re.IGNORECASE,
+)
+
 _NUMBER = re.compile(r"#?(?P<id>\w*\d\w*)")
 _MARKS: Mapping[TaskState, str] = {"done": "x", "now": ">", "open": "-", "blocked": "!", "dropped": "x"}
 _ORDER: tuple[TaskState, ...] = ("now", "blocked", "open", "done")
@@ -185,7 +192,7 @@ class WorkLedger:
             return  # nobody spoke
         self.note_step(position)
         if is_own and self._has_called:
-            self.answers[position] = WorkAnswer(_clip(text, ANSWER_MAX_CHARS))
+            self.answers[position] = WorkAnswer(_clip(_drop_prelude(text), ANSWER_MAX_CHARS))
             while len(self.answers) > MAX_ANSWERS:
                 del self.answers[next(iter(self.answers))]
         self._has_called = is_own and self._has_called
@@ -431,6 +438,12 @@ def _words_around(text: str, end: int) -> str:
     first = max(0, len(before) - LINE_MAX_CHARS + AFTER_ID_MAX_CHARS)
     behind = " " * text[end : end + 1].isspace() + _clip(text[end:], AFTER_ID_MAX_CHARS)
     return ("\u2026" * bool(first) + before[first:] + behind).rstrip()
+
+
+def _drop_prelude(text: str) -> str:
+    """Return an answer without marks of Markdown, and without the sentences that only lead over to it."""
+    plain = _MARKDOWN.sub(" ", text)
+    return plain[match.end() :] if (match := _PRELUDE.match(plain)) and match.end() < len(plain.rstrip()) else plain
 
 
 def _shown_call(call: ToolCall) -> str:
