@@ -80,8 +80,9 @@ def find_taken_back(
     """
     for count in range(min(len(recorded), MAX_TAKEN_BACK) + 1):
         gone, kept = recorded[:count], chain[count:]
-        others = [mark for mark in marks if mark not in chain[:count]]
-        is_moved = all(mark in marks for mark in chain[:count])
+        moving = [mark for mark in chain[:count] if mark.startswith(USER_PREFIX)]
+        others = [mark for mark in marks if mark not in moving]
+        is_moved = len(moving) == count and set(moving) <= set(marks)
         if not all(map(_is_context, gone)) or not (is_newest or is_moved):
             return ()
         is_asked = bool(kept) and kept[0].startswith(USER_PREFIX)
