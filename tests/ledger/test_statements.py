@@ -671,6 +671,32 @@ def test_of_a_long_dictated_message_the_rule_is_left():
     assert len(statement.text) < 120
 
 
+def test_what_somebody_tells_in_speech_binds_nobody():
+    told = (
+        "i think we have to have a trial for this person and then two weeks down the road we have to go back and i don't care for that music "
+        "and you can't eat money and they have to be in one of their paper bags and we don't charge anything that we can't pay off"
+    )
+    assert find_statements(told, "user") == ()
+    (rule,) = find_statements(f"{told} and never share my address with them", "user")
+    assert rule.text == "never share my address with them"
+
+
+def test_what_a_speaker_reports_is_not_theirs_and_what_follows_is():
+    told = (
+        "and he looked at the contract and said the deposit was not legal and that nobody has to pay it and i was so happy about that "
+        * 3
+    )
+    (rule,) = find_statements(f"so {told}and the most important thing is that you do not contact him ever", "user")
+    assert rule.text == "the most important thing is that you do not contact him ever"
+
+
+@pytest.mark.parametrize(
+    "said", ["yaar kal office jana hai so i will be late", "kya baat hai bhai tum to bade log ho gaye"]
+)
+def test_of_a_sentence_of_unknown_words_nothing_is_guessed(said):
+    assert find_statements(said, "user") == ()
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -30,6 +30,10 @@ _CLAUSE_JOINTS = re.compile(
     re.IGNORECASE,
 )
 """The words between two clauses of dictated text."""
+_OWN_AGAIN = re.compile(
+    rf"(?:{_JOINT_WORDS}|\n\n)(?=(?:i|i'm|im|we|my|please|when you|can you|the (?:main |most )?(?:thing|point|important))\b)",
+    re.IGNORECASE,
+)
 _ANY_JOINT = re.compile(rf"{_JOINT_WORDS}| (?=because )", re.IGNORECASE)
 _OPENS_CONDITION = re.compile(r"\b(?:if|when|whenever|unless|because|since|until|while)\b", re.IGNORECASE)
 
@@ -42,6 +46,12 @@ def is_dictated(text: str) -> bool:
     if marks > (len(text) // MARKED_CHARS if len(text) > TOLD_CHARS else 0):
         return False
     return len(text) <= TOLD_CHARS or sum(map(str.isspace, text)) > len(text) / 8
+
+
+def after_report(rest: str, whole: str) -> str:
+    """Return what the speaker says again of their own in the rest of a text, a clause a line; "" in one that was not dictated at length."""
+    own = _OWN_AGAIN.search(rest) if len(whole) > CLAUSE_CHARS and is_dictated(whole) else None
+    return "" if own is None else _CLAUSE_JOINTS.sub("\n\n", rest[own.end() :])
 
 
 def clauses_of(sentence: str) -> Iterator[str]:

@@ -519,6 +519,16 @@ BEFORE_VALUE = re.compile(
     re.IGNORECASE,
 )
 
+TOLD_ORDER = re.compile(
+    r"(?:\W*(?:(?:the|my|our) (?:\w+ ){0,2}?(?:thing|point|important) (?:\w+ ){0,4}?is(?: that)?|(?:what|all) I (?:want|need|mean|wanted|meant)(?: \w+){0,3}? is(?: that)?|before I forget|(?:one|another) (?:\w+ )?thing(?: is)?|so|and|but|also|just|ok|okay|well|yeah|oh|remember|anyway|you know|again))* ?"
+    r"(?:please|never (?!been|had|was|did|have|really|even)\w|always (?!been|had|was)\w|(?:don't|do not) (?!of|even|know|think|have|want|like|get|care|really|you|look|feel|particularly|see)\w|don't you (?:ever|dare)|make sure|keep (?:it|my|the|all|your|our|everything|them)\b|only (?!way|thing|time|problem|one|reason|because|if)\w+ \w|use (?:the|my|our|only|an?|\w+ for)\b|from now on"
+    r"|(?:when(?:ever)?|if) (?:you|I|we) .*\b(?:always|never|don't|do not|please|make sure|use|ask)\b|you (?:must|are not to) |(?<=that )you (?:do not|don't|never|always|only) |no (?:more|one)\b|nobody|avoid|stop \w+ing|call me|nothing|I(?:'m| am) allergic)",
+    re.IGNORECASE,
+)  # fmt: skip
+"""Begins as an order, behind what leads to it: of all that somebody tells at length nothing else binds."""
+TELLS_OF = re.compile(r"(?:I|we|you|they|he|she|it)\b", re.IGNORECASE)
+TOLD_LIMIT = re.compile(r"\b(?:can't|cannot|must|max|at most|no more than|limit|budget)\b", re.IGNORECASE)
+
 STARTS_ORDER = re.compile(
     r"(?:please,? )?(?:never|always|do not|don't|you (?:must|mustn't|may not|have to|need to|are (?:not )?to))\b",
     re.IGNORECASE,

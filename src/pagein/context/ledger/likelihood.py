@@ -23,6 +23,9 @@ MIN_LIKELIHOOD = 0.5
 MIN_HARM_LIKELIHOOD = 0.6
 """Likelihood from which the breach of a statement is taken to do harm: 9 % of other statements have it."""
 
+MIN_KNOWN_SHARE, MAX_UNKNOWN = 0.4, 4
+"""Share of a sentence's words that the model must know, where it does not know so many."""
+
 BIAS = "bias"
 """The name of the weight that every sentence has."""
 
@@ -37,6 +40,17 @@ def statement_likelihood(sentence: str) -> float:
     True
     """
     return _likelihood(_weights()[0], sentence)
+
+
+def is_known(sentence: str) -> bool:
+    """True if the model knows enough of the words to say anything: of one that it knows nothing of it would think that it binds.
+
+    >>> is_known("The side gate is for suppliers only."), is_known("yaar kal office jana hai")
+    (True, False)
+    """
+    words = {feature for feature in sentence_features(sentence) if feature.isalpha()}
+    unknown = len(words - _weights()[0].keys())
+    return unknown < MAX_UNKNOWN or unknown <= (1 - MIN_KNOWN_SHARE) * len(words)
 
 
 def harm_likelihood(sentence: str) -> float:

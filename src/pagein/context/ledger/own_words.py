@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pagein.context.ledger.dictated import clauses_of, is_dictated
+from pagein.context.ledger.dictated import after_report, clauses_of, is_dictated
 from pagein.context.ledger.instructions import (
     LEAD_MAX_CHARS,
     LIST_MARK,
@@ -391,7 +391,7 @@ def _sections(part: TextPart) -> Iterator[tuple[str, str]]:
     """
     if part.kind != "instructions":
         own = strip_foreign_text(part.text, is_talk=part.kind == "talk")
-        is_long = part.kind == "talk" and len(own) > LONG_TEXT_CHARS and not is_dictated(own)
+        is_long = part.kind == "talk" and len(own) > LONG_TEXT_CHARS and not is_dictated(part.text)
         yield "", _ends_of(own) if is_long else own
         return
     plain = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", part.text.replace("\r\n", "\n")))
@@ -546,7 +546,7 @@ def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
                 rest = _after_quotation(rest.lstrip()) or ""
             elif not is_open:
                 ending = _ENDS.search(rest)
-                rest = rest[ending.end() :] if ending else ""
+                rest = rest[ending.end() :] if ending else after_report(rest, paragraph)
             elif not rest.split("\n")[0].strip() and (rest.strip() or not follows.startswith(("\x01", '"', "\u201c"))):
                 return
             else:

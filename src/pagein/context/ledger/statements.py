@@ -29,8 +29,14 @@ from pagein.context.ledger.binding_words import (
     revises,
 )
 from pagein.context.ledger.chosen_values import choose_value, find_free_value, shift
-from pagein.context.ledger.dictated import TOLD_CHARS, is_dictated
-from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
+from pagein.context.ledger.dictated import CLAUSE_CHARS, TOLD_CHARS, is_dictated
+from pagein.context.ledger.likelihood import (
+    MIN_HARM_LIKELIHOOD,
+    MIN_LIKELIHOOD,
+    harm_likelihood,
+    is_known,
+    statement_likelihood,
+)
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import (
@@ -62,8 +68,9 @@ MAX_GUESSES = 6
 REVISION_LIKELIHOOD = 0.25
 """Likelihood from which a sentence is taken that says that something changed, and has a value."""
 
-DOUBTFUL_LIKELIHOOD = 0.3
-"""Likelihood below which a sentence that a pattern knows is a guess. In folds 25 of those bind and 16 are small talk, above it 963 and 41."""
+DOUBTFUL_LIKELIHOOD, TOLD_LIKELIHOOD = 0.3, 0.7
+"""Likelihood below which a sentence that a pattern knows is a guess. In folds 25 of those bind and 16 are small talk, above it 963 and 41.
+Of what is told in speech, all but orders must have the other one."""
 
 PATTERN_ODDS = 4
 """Odds that a sentence binds where a pattern knows it, against one of the same likelihood that none knows: 2 to 10 in folds."""
@@ -117,14 +124,23 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
     statements = []
     for sentence in own_sentences(text, is_written_for_agent=speaker == "system"):
         statement = _read_assistant(sentence) if speaker == "assistant" else _read_sentence(sentence)
-        if (
-            statement is not None and sentence.is_standing
-        ):  # such a text says what holds, and changes nothing said before
+        if statement is not None and sentence.is_standing:  # such a text changes nothing said before
             statement = replace(statement, revises=False, lifts=False, old_value="")
         if statement is not None and not holds_secret(sentence.text):
             statements.append(statement)
-    is_told = len(text) > TOLD_CHARS and is_dictated(text)
-    return _without_surplus_guesses(_without_surplus(statements), 0 if is_told else MAX_GUESSES)
+    if len(text) > CLAUSE_CHARS and is_dictated(text) and guess_language(text) == "English":
+        statements = [one for one in statements if _counts_in_speech(one, is_long=len(text) > TOLD_CHARS)]
+    return _without_surplus_guesses(_without_surplus(statements))
+
+
+def _counts_in_speech(statement: BindingStatement, *, is_long: bool) -> bool:
+    """True for a statement that counts among all that somebody tells: it begins as an order, sets a limit, or is short and likely."""
+    said = english.spell_out(statement.text)
+    likelihood = max(map(_clause_likelihood, (said, said.partition(" because ")[0]))) * (statement.likelihood == 1)
+    if english.TOLD_ORDER.match(said) or (statement.kind == "limit" and english.TOLD_LIMIT.search(said)):
+        return likelihood >= DOUBTFUL_LIKELIHOOD and not (is_long and len(said) > CLAUSE_CHARS)
+    is_told = is_long or len(said) > STORY_CHARS or (statement.kind == "rule" and english.TELLS_OF.match(said))
+    return likelihood >= TOLD_LIKELIHOOD and not is_told
 
 
 def _without_surplus(statements: list[BindingStatement]) -> list[BindingStatement]:
@@ -133,12 +149,12 @@ def _without_surplus(statements: list[BindingStatement]) -> list[BindingStatemen
     return [statements[number] for number in sorted(ranked[:MAX_STATEMENTS])]
 
 
-def _without_surplus_guesses(statements: list[BindingStatement], most: int) -> tuple[BindingStatement, ...]:
+def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[BindingStatement, ...]:
     """Leave out the guesses of a text that are less likely than its best ones."""
     guesses = [number for number, statement in enumerate(statements) if statement.likelihood < 1]
     guesses.sort(key=lambda number: -statements[number].likelihood)
-    surplus = frozenset(guesses[most:])
-    return tuple(statement for number, statement in enumerate(statements) if number not in surplus)
+    surplus = frozenset(guesses[MAX_GUESSES:])
+    return tuple(one for number, one in enumerate(statements) if number not in surplus)
 
 
 @functools.lru_cache(maxsize=MAX_REMEMBERED)
@@ -262,6 +278,7 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
         or is_foreign
         or english.ASKS_ONCE.match(masked)
         or _is_story(masked)
+        or not is_known(masked)
         or "\x00" in masked
         or (len(masked) > LONG_CHARS and not values)
     ):
