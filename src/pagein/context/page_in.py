@@ -293,7 +293,8 @@ def search_room(view: View, limit_share: float) -> int:
 def asks(view: View) -> bool:
     """True if the user's newest message has a question, by its mark or by the order of its words."""
     text = as_text(_newest_user_entry(view).messages[0].content or "")
-    return any(mark in text for mark in QUESTION_MARKS) or QUESTION.search(spell_out(text)) is not None
+    has_mark, is_open = any(mark in text for mark in QUESTION_MARKS), text.rstrip()[-1:].isalnum()
+    return has_mark or (is_open and QUESTION.search(spell_out(text)) is not None)
 
 
 def _newest_user_entry(view: View) -> ViewEntry:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pagein.search import ranking, spelling
 from pagein.search.base import Hit, Query
 from pagein.search.dates import DateWindow, date_windows
-from pagein.search.index_store import IndexReader, PassageRow, Scope
+from pagein.search.index_store import ALTERNATIVE, IndexReader, PassageRow, Scope
 from pagein.search.passages import handle_of, session_of
 from pagein.search.tokenizer import BEGINNING, form_finder, query_terms, surface_forms
 
@@ -90,12 +92,11 @@ def _find_spellings(
     missing = [term for term in terms if not matches.present.get(term, set()) - hidden]
     spelled = {}
     for word in surface_forms(text, missing).values():
-        others = tuple(spelling.other_spellings(word))
-        found = reader.holders([(other,) for other in others], scope, ranking.MAX_SCORED) if others else ()
-        counts = ((len(ids - hidden), other) for ids, other in zip(found, others, strict=True))
-        count, other = max(counts, default=(0, ""))
-        if count:
-            spelled[other] = word
+        if others := spelling.other_spellings(word):
+            (holders,) = reader.holders([(ALTERNATIVE.join(sorted(others)),)], scope, ranking.MAX_SCORED)
+            stored = (others.intersection(terms.split()) for _, _, terms in reader.terms(holders - hidden))
+            if found := Counter(chain.from_iterable(stored)).most_common(1):
+                spelled[found[0][0]] = word
     return spelled
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ALTERNATIVE = "|"
+"""Parts the alternatives of a term that is looked for; no stored term has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedSession:
@@ -96,7 +99,10 @@ class IndexReader(Protocol):
         ...
 
     def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> Sequence[set[int]]:
-        """For each group of terms, the newest passages of the scope that contain all of them, at most ``limit``."""
+        """For each group of terms, the newest passages of the scope that contain all of them, at most ``limit``.
+
+        Of a term with ``ALTERNATIVE`` one is enough.
+        """
         ...
 
     def counts(self, terms: Sequence[str], scope: Scope) -> Sequence[int]:

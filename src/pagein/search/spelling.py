@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from string import ascii_lowercase
 
-from pagein.search.tokenizer import stem
+from pagein.search.tokenizer import stem, stems
 
-MIN_LETTERS = 5
-"""Letters of a word from which it may be misspelt: shorter ones have too many neighbours."""
+MIN_LETTERS, MAX_LETTERS = 5, 20
+"""Letters of a word that may be misspelt: shorter ones have too many neighbours, longer ones are no words."""
 
-MAX_TERMS = 16
+MAX_TERMS = 10
 """Terms of a query up to which its words are looked for in other spellings: it is a question, and no text."""
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -35,9 +35,9 @@ def other_spellings(word: str) -> frozenset[str]:
     >>> "restaur" in other_spellings("resturant"), "friend" in other_spellings("freind"), len(other_spellings("v1.2"))
     (True, True, 0)
     """
-    if not (word.isascii() and word.isalpha() and word.islower() and len(word) >= MIN_LETTERS):
+    if not (MIN_LETTERS <= len(word) <= MAX_LETTERS and word.isascii() and word.isalpha() and word.islower()):
         return frozenset()
-    return frozenset(map(stem, _spellings(word))) - {stem(word)}
+    return frozenset(stems(set(_spellings(word)))) - {stem(word)}
 
 
 def _spellings(word: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex
 from pagein.search.index_store import (
+    ALTERNATIVE,
     IndexedSession,
     IndexReader,
     IndexStore,
@@ -256,7 +257,8 @@ class PostgresIndexReader(IndexReader):
 
     def _query(self, terms: Sequence[str], scope: Scope, blocks: Sequence[str] = ()) -> str:
         """The tsquery for all the terms within the scope. Terms are data, and quoted."""
-        parts = [*map(_quote, terms), _any_term(f"={role}" for role in scope.roles)]
+        alternatives = (_any_term(term.split(ALTERNATIVE)) for term in terms)
+        parts = [*alternatives, _any_term(f"={role}" for role in scope.roles)]
         if blocks:
             parts.append(_any_term(blocks))
         elif scope.sessions is not None and len(scope.sessions) <= _MANY:

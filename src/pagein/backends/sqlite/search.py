@@ -15,6 +15,7 @@ from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder, Role
 from pagein.search.index import SearchIndex
 from pagein.search.index_store import (
+    ALTERNATIVE,
     IndexedSession,
     IndexReader,
     IndexStore,
@@ -243,9 +244,14 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
+def _quote(term: str) -> str:
+    alternatives = " OR ".join(f'"{one}"' for one in term.split(ALTERNATIVE))
+    return f"({alternatives})" if ALTERNATIVE in term else alternatives
+
+
 def _match(terms: Sequence[str], roles: Sequence[Role]) -> str:
     """The FTS5 query for all the terms, each quoted; none holds a quote: names have word characters and few marks."""
-    match = " AND ".join(f'"{term}"' for term in terms)
+    match = " AND ".join(map(_quote, terms))
     if not roles:
         return match
     alternatives = " OR ".join(f'"={role}"' for role in roles)

@@ -42,10 +42,10 @@ def is_dictated(text: str) -> bool:
     """True for words without punctuation; in a long text there is a mark now and then."""
     if not DICTATED_CHARS <= len(text) <= DICTATED_MAX_CHARS or "\x00" in text:
         return False
-    marks = sum(1 for _ in _PUNCTUATION.finditer(text)) + text.count("\n")
-    if marks > (len(text) // MARKED_CHARS if len(text) > TOLD_CHARS else 0):
-        return False
-    return len(text) <= TOLD_CHARS or sum(map(str.isspace, text)) > len(text) / 8
+    if len(text) <= TOLD_CHARS:
+        return _PUNCTUATION.search(text) is None and "\n" not in text
+    marks = len(_PUNCTUATION.findall(text)) + text.count("\n")
+    return marks <= len(text) // MARKED_CHARS and text.count(" ") > len(text) / 8
 
 
 def after_report(rest: str, whole: str) -> str:
@@ -60,7 +60,7 @@ def clauses_of(sentence: str) -> Iterator[str]:
     >>> list(clauses_of("Use tabs and never spaces."))
     ['Use tabs and never spaces.']
     """
-    if not is_dictated(sentence):
+    if len(sentence) < DICTATED_CHARS or not is_dictated(sentence):
         yield sentence
         return
     start = 0

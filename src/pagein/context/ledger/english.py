@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import eq
 from types import MappingProxyType
 
 from pagein.context.salience.lines import has_part
@@ -23,6 +24,7 @@ _CHAT_WORD = re.compile(
     rf"(?<![\w'.-])(?:{'|'.join(sorted(_CHAT, key=len, reverse=True))}|(?P<not>do|does|did|ca|wo|is|are|was|were|must|should|would|could|have|has)nt|(?P<who>you|they|that|there|what|where|who|when|how)(?P<be>re|s|ve))(?![\w'.-])",
     re.IGNORECASE,
 )
+_SOUNDS = frozenset(["um", "um,", "umm", "uh", "uh,", "uhh", "uhm", "erm", "hm", "hmm", "hmmm", "mm", "mmm"])
 _SPOKEN = re.compile(
     r"\b(?:u[hm]+|erm+|hm+|mm+)\b,? ?|\b(?!(?:no|very|had|that|so|really|more|far|ha|again|over|bye)\b)(?P<twice>[^\W\d]{1,12}(?: [^\W\d]{1,12})?) (?=(?P=twice)\b)",
     re.IGNORECASE,
@@ -52,8 +54,10 @@ def spell_out(text: str) -> str:
     >>> spell_out("pls dont call, im busy and theyre out"), spell_out("um alwyas keep it keep it short")
     ("please don't call, I'm busy and they're out", 'always keep it short')
     """
-    if not _SLIPS.keys().isdisjoint(text.lower().split()):
+    words = text.lower().split()
+    if not _SLIPS.keys().isdisjoint(words):
         text = _WORD.sub(lambda word: _SLIPS.get(word[0].lower(), word[0]), text)
+    may_be_spoken = any(map(eq, words, words[1:])) or any(map(eq, words, words[2:])) or not _SOUNDS.isdisjoint(words)
     return _CHAT_WORD.sub(
         lambda word: (
             f"{word['not']}n't"
@@ -62,7 +66,7 @@ def spell_out(text: str) -> str:
             if word["who"]
             else _CHAT[word[0].lower()]
         ),
-        _SPOKEN.sub("", text),
+        _SPOKEN.sub("", text) if may_be_spoken else text,
     )
 
 

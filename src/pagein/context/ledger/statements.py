@@ -226,9 +226,9 @@ def _read_english(sentence: OwnSentence, plain: str) -> BindingStatement | None:
         is_sure = kind == "rule" and english.OF_ANSWERS.match(masked)
         return _doubt(_statement(sentence, masked, kind, values), 1.0 if is_sure else _clause_likelihood(masked))
     likelihood = _likelihood(masked, values)
-    if likelihood >= REVISION_LIKELIHOOD and _may_revise(masked, values):
+    if likelihood >= REVISION_LIKELIHOOD and _may_revise(masked, values) and is_known(masked):
         return replace(_statement(sentence, masked, "correction", values), revises=True, likelihood=likelihood)
-    if likelihood < MIN_LIKELIHOOD:
+    if likelihood < MIN_LIKELIHOOD or not is_known(masked):
         return _read_wish(sentence, masked) if is_question else None
     does_harm = _does_harm(masked, is_limit=False)
     guess = _statement(sentence, masked, "rule" if does_harm else "value", values)
@@ -278,7 +278,6 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
         or is_foreign
         or english.ASKS_ONCE.match(masked)
         or _is_story(masked)
-        or not is_known(masked)
         or "\x00" in masked
         or (len(masked) > LONG_CHARS and not values)
     ):
