@@ -57,6 +57,9 @@ FAILED tests/test_a.py::test_limit - TypeError: li...
         ('print("Error: x")\n+raise ValueError("Error: y")', False, ()),
         ("Command: ls\nOutput: a.txt\nError: (none)\nExit Code: 0\nSignal: (none)", False, ()),
         ('Last error: none\nError Output: (none)\nErrors: []\n"error": "",\nError: n/a\nError: -', False, ()),
+        ('a_test.go-70- t.Fatalf("failed to start: %v", err)\n917- fmt.Errorf("failed to get: %w", err)', False, ()),
+        ('   605\u2192\t\treturn fmt.Errorf("failed to get it: error: %w", err)', False, ()),
+        ("=== RUN TestA\n    a_test.go:8: Phase 1\n--- PASS: TestA (0.0s)", False, ()),
         ("KeyError: 0", False, ("KeyError: 0",)),
         ("Error: no such column", False, ("Error: no such column",)),
         (

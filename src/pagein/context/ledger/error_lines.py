@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pagein.context.salience.lines import NO_ERROR, has_part
+from pagein.context.salience.lines import FILE_LINE, NO_ERROR, has_part
 from pagein.events.quoting import unquote_lines
 from pagein.events.steps import Observation, as_text
 
@@ -68,6 +68,9 @@ _TOOL_ERROR = re.compile(
 )
 """The beginning of a line by which a test runner, a linter, a builder or a log says what failed."""
 
+_TEST_LOG = re.compile(r"\s+\S+_test\.go:\d+: ")
+"""A line that a test of Go logs, which says what failed only where something did."""
+
 _NOISE = re.compile(
     r"\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
     r"|\[ERROR\] (?:(?:->|re-run|to see|for more|failures:).*)?|={3,}.*={3,}|-{3,}(?! FAIL: ).*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*",
@@ -100,6 +103,8 @@ def find_errors(text: str, *, failed: bool) -> tuple[str, ...]:
     """
     errors: dict[str, str] = {}
     lines = unquote_lines(both_ends(text)).splitlines()
+    if "FAIL" not in text and "panic" not in text:
+        lines = [line for line in lines if not _TEST_LOG.match(line)]
     for error in _find_lines(lines):
         # One exception behind another, or a program that prints what it caught, says the same twice.
         errors.setdefault(error_key(error.partition(": ")[2] or error), error)
@@ -138,6 +143,8 @@ def is_error(line: str) -> bool:
     (True, False)
     """
     if not (has_part(line, _FAILURE_PARTS) or "E   " in line or "E: " in line):
+        return False
+    if FILE_LINE.match(line):
         return False
     if _is_known(line):
         return True

@@ -62,6 +62,10 @@ NO_ERROR = re.compile(
 """A line by which a program says that it has no error, such as ``Error: (none)``."""
 
 
+FILE_LINE = re.compile(r"\s*\d+\u2192|(?:[^\s:]*-)?\d+-\s")
+"""The beginning of a file's line that a tool shows with its number: what it says did not happen now."""
+
+
 @dataclass(slots=True)
 class ParsedLine:
     """A parsed line: ``key`` is its text without a line number, ``names`` its identifiers in order, with repetitions.
@@ -176,8 +180,12 @@ def is_failure(line: str) -> bool:
 
     >>> is_failure("ValueError: no"), is_failure("It fails."), is_failure("Error: (none)"), is_failure("terrorists")
     (True, True, False, False)
+    >>> is_failure("  605\u2192\t\treturn fmt.Errorf(...)"), is_failure("a_test.go-70- t.Fatalf(failed)")
+    (False, False)
     """
-    return matches_pattern(line, _FAILURE, _FAILURE_PARTS) and NO_ERROR.fullmatch(line.strip()) is None
+    if not matches_pattern(line, _FAILURE, _FAILURE_PARTS):
+        return False
+    return NO_ERROR.fullmatch(line.strip()) is None and FILE_LINE.match(line) is None
 
 
 def is_decision(text: str) -> bool:
