@@ -176,7 +176,7 @@ def strip_line_number(line: str) -> str:
 
 
 def is_failure(line: str) -> bool:
-    """True if a line reads like an error.
+    r"""True if a line reads like an error.
 
     >>> is_failure("ValueError: no"), is_failure("It fails."), is_failure("Error: (none)"), is_failure("terrorists")
     (True, True, False, False)
