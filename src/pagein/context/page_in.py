@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from pagein.context.ledger.english import QUESTION, spell_out
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
@@ -292,9 +291,11 @@ def search_room(view: View, limit_share: float) -> int:
 
 def asks(view: View) -> bool:
     """True if the user's newest message has a question, by its mark or by the order of its words."""
+    from pagein.context.ledger import english  # noqa: PLC0415 - its patterns: an import of pagein loads little
+
     text = as_text(_newest_user_entry(view).messages[0].content or "")
     has_mark, is_open = any(mark in text for mark in QUESTION_MARKS), text.rstrip()[-1:].isalnum()
-    return has_mark or (is_open and QUESTION.search(spell_out(text)) is not None)
+    return has_mark or (is_open and english.QUESTION.search(english.spell_out(text)) is not None)
 
 
 def _newest_user_entry(view: View) -> ViewEntry:
@@ -352,8 +353,7 @@ def build_question(view: View) -> Question:
         return Question("")
     texts = [as_text(entry.messages[0].content or "") for entry in speeches[:3]]
     question = _ends_of(texts[0])
-    telling = count_telling(question, QUERY_MIN_TERMS)
-    if telling >= QUERY_MIN_TERMS:
+    if (telling := count_telling(question, QUERY_MIN_TERMS)) >= QUERY_MIN_TERMS:
         return Question(question)
     longer = "\n".join((question, *(_ends_of(text, QUERY_TEXT_MAX_CHARS) for text in texts[1:])))
     return Question(question if telling else "", longer)
