@@ -87,7 +87,7 @@ def _find_spellings(
     hidden: frozenset[int],
 ) -> dict[str, str]:
     """Find the stored term that is nearest to each word of a question that nothing has, of several the most frequent one; return the word by it."""
-    if len(terms) > spelling.MAX_TERMS:
+    if len(terms) > spelling.MAX_TERMS or "\n" in text:  # a text, or what an agent does, is no question
         return {}
     missing = [term for term in terms if not matches.present.get(term, set()) - hidden]
     spelled = {}
