@@ -123,7 +123,7 @@ class Opencode:
 class Kimi(Opencode):
     """Kimi Code CLI: its session stands in the key of the prompt cache alone; the summary follows the user's first message."""
 
-    key = "session_d60cff75-5876-4aad"
+    key = "session_d60cff75-5876-4aad-93c5-8a5b3d0a0e4e"
     headers, name = MappingProxyType({}), f"session:{key}"
 
     def body(self, rows):

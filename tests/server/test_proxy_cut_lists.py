@@ -60,6 +60,16 @@ class Chat:
         )
 
 
+class KeyedChat(Chat):
+    """A chat whose program names a cache."""
+
+    def __init__(self, cache):
+        self.cache = cache
+
+    def body(self, rows):
+        return {**super().body(rows), "prompt_cache_key": self.cache}
+
+
 class Messages:
     path, key, user = "/v1/messages", "messages", staticmethod(user)
 
@@ -277,17 +287,55 @@ def test_a_talk_with_a_name_has_one_run_and_one_without_is_joined_with_nobodys(s
     assert "4417" not in sent_text(other), "the same words are no sign of the same person"
 
 
+@pytest.mark.parametrize("id", ["call_9f8e7d6cba4412", "call_function1234"])
+def test_two_people_whose_calls_have_equal_ids_have_a_run_each(stack, id):
+    numbers = count(1)
+
+    def answer(question):  # as a provider whose ids are made of what is called
+        number = next(numbers)
+        is_first = number in (7, 8)
+        return Answer("Look.", (Call("read", {"pier": 1}, id if is_first else f"call_Xq7{number:04}kQ02bLm"),))
+
+    made = stack(answer, window=8_000)
+    ann, bob = Play(made, Chat()), Play(made, Chat())
+    ann.rows = [user("My card ends with 4417.")]
+    for _ in range(7):
+        ann.turn()
+    bob.rows = [user("How many boats?")]
+    bob.turn()
+    bob.rows[-1] = ann.rows[-1]
+    bob.turn()
+    assert len(runs_of(made)) == 2
+    assert "4417" not in sent_text(made)
+
+
+OWN_KEY = "chat-d60cff75-5876-4aad-93c5-8a5b3d0a0e4e"
+
+
+def test_the_first_words_of_a_chat_with_a_key_of_its_own_are_recorded(stack):
+    made = stack(talking(), window=8_000)
+    client = KeyedChat(OWN_KEY)
+    body = {"model": "gpt-5", "messages": [user("Hello, harbour.")], "prompt_cache_key": OWN_KEY}
+    answer = made.http().post(client.path, json=body)
+    assert "side" not in answer.headers["x-pagein"]
+    assert "Hello, harbour." in steps_of(made, f"conversation:{OWN_KEY}")
+
+
 @pytest.mark.parametrize("begins_alike", [False, True], ids=["same words", "same words and answer"])
 @pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
-def test_two_people_without_a_name_who_begin_and_go_on_alike_have_a_run_each(stack, begins_alike, is_cut):
+@pytest.mark.parametrize(
+    "cache", ["", "chat-gpt4omini", "thread_support2024", "session:9f8e7d6c5b4a39281706a1b2c3d4e5f6"]
+)
+def test_two_people_without_a_name_who_begin_and_go_on_alike_have_a_run_each(stack, begins_alike, is_cut, cache):
     made = stack(talking(), window=8_000)
+    client = KeyedChat(cache) if cache else Chat()
     greeting = [user("Good day."), {"role": "assistant", "content": "Hello! How can I help?"}]
     polite = [
         *[user("Thanks."), {"role": "assistant", "content": "You are welcome."}],
         *[user("Very kind."), {"role": "assistant", "content": "With pleasure."}],
         *[user("Really."), {"role": "assistant", "content": "Any time."}],
     ]
-    ann, bob = Play(made, Chat()), Play(made, Chat())
+    ann, bob = Play(made, client), Play(made, client)
     secret = [user("My card ends with 4417."), {"role": "assistant", "content": "Noted."}]
     ann.rows = [*greeting, *secret, *polite, user("And today?")]
     ann.turn()

@@ -25,17 +25,21 @@ _AGENTS = ("claude-code:", "codex:", "opencode:", "session:")
 _AGENT_PROGRAM = "GeminiCLI"
 """The beginning of the user agent of an agent that names no run."""
 _PROBES = ("warmup", "quota")
-_SESSION_KEY = re.compile(r"(?i)(?:session|conversation|thread|chat)[-_:]")
-"""The beginning of a cache key that is one session's, where an id follows; others may be a whole program's."""
+_OWN_KEY = re.compile(r"(?i)(session|conversation|thread|chat)[-_:][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A cache key that is of one session or conversation alone, as its UUID says; others may be a whole program's."""
 
 MAX_CALLS = 65_536
 
-_RANDOM_ID = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
-"""The part of an id that no two calls have: ``call_1`` and ``functions.read:0`` have none, and so may be of any run."""
+_RANDOM_ID = re.compile(r"(?![A-Z]?[a-z]+\d+(?![A-Za-z0-9]))(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
+"""The part of an id that no two calls have. ``call_1``, ``functions.read:0`` and ``function1234`` may be of any run."""
 
 
 def is_random_id(id: str) -> bool:
-    """True for the id of a call that no other call has."""
+    """True for the id of a call that no other call has.
+
+    >>> [is_random_id(id) for id in ("call_Xa81kQ02b", "functions.get_weather2:0", "call_function1234")]
+    [True, False, False]
+    """
     return _RANDOM_ID.search(id) is not None
 
 
@@ -44,8 +48,8 @@ def name_run(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
 
     >>> name_run({"x-claude-code-session-id": "a", "x-claude-code-agent-id": "b"}, {})
     'claude-code:a:b'
-    >>> name_run({}, {"prompt_cache_key": "session_d60cff75-5876"}), name_run({}, {"prompt_cache_key": "my-app"})
-    ('session:session_d60cff75-5876', 'key:my-app')
+    >>> name_run({}, {"prompt_cache_key": "chat_2024-support"})
+    'key:chat_2024-support'
     """
     name = headers.get(RUN_HEADER, "").strip() or _by_headers(headers) or _by_body(body)
     return clean_name(name)
@@ -134,8 +138,8 @@ def _by_body(body: Mapping[str, Any]) -> str:
     key = body.get("prompt_cache_key")
     if not isinstance(key, str) or not key:
         return ""
-    is_session = (start := _SESSION_KEY.match(key)) and is_random_id(key[start.end() :])
-    return _join("session" if is_session else "key", key)
+    own = _OWN_KEY.fullmatch(key)
+    return _join("key" if own is None else "session" if own[1].lower() == "session" else "conversation", key)
 
 
 def _join(client: str, *names: str | None) -> str:
@@ -151,25 +155,27 @@ def _object(text: str | None) -> Mapping[str, Any]:
 
 @dataclass(slots=True)
 class KnownCalls:
-    """The names of runs by the ids of their newest calls."""
+    """The names of runs by the ids of their newest calls. An id that two runs made tells of neither."""
 
-    _names: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
+    _runs: OrderedDict[tuple[str, str], tuple[str, str]] = field(default_factory=OrderedDict)
+    """The name and the session; empty for an id of two."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, tenant: str, name: str, rows: Sequence[Any]) -> None:
+    def add(self, tenant: str, name: str, session: str, rows: Sequence[Any]) -> None:
         """Remember the calls of an answer in a run, no others: two clients may have the same example of a call in their lists."""
         with self._lock:
             for call_id in call_ids(rows):
-                self._names.setdefault((tenant, call_id), name)
-                self._names.move_to_end((tenant, call_id))
-                if len(self._names) > MAX_CALLS:
-                    self._names.popitem(last=False)
+                if self._runs.setdefault((tenant, call_id), (name, session)) != (name, session):
+                    self._runs[tenant, call_id] = "", ""
+                self._runs.move_to_end((tenant, call_id))
+                if len(self._runs) > MAX_CALLS:
+                    self._runs.popitem(last=False)
 
     def find_name(self, tenant: str, rows: Sequence[Any]) -> str:
         """Return the name of the run that has the newest known call of a list; "" where none is known."""
         with self._lock:
-            names = (self._names.get((tenant, call_id), "") for call_id in call_ids(rows))
-            return next((name for name in names if name), "")
+            runs = (self._runs.get((tenant, call_id), ("", "")) for call_id in call_ids(rows))
+            return next((name for name, _ in runs if name), "")
 
 
 def call_ids(rows: Sequence[Any]) -> Iterator[str]:

@@ -330,7 +330,7 @@ class Runs:
             with self._lock:
                 _put_last(self._responses, (request.tenant, response_id), (request.name, after))
         self._add_lineage(request, after.lineage)
-        self._calls.add(request.tenant, request.name, rows)
+        self._calls.add(request.tenant, request.name, after.lineage.session, rows)
         return after
 
     def note_outcome(self, request: RunRequest, prepared: PreparedView, outcome: Outcome) -> None:
