@@ -1,12 +1,14 @@
 """Answers to what the user asked for: they stand before the user's next words when the work has left the view."""
 
 import json
+import time
 
 import pytest
 
 from pagein import ActionStep, AgentMemory, FinalAnswerStep, Observation, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES
 from pagein.context.ledger.answers import ANSWERS_SHARE
+from pagein.context.ledger.open_work import WorkLedger
 
 REQUESTS = (
     ("Rename the class Invoice to Bill.", "Done. I renamed it in 12 files, and all 84 tests pass."),
@@ -111,3 +113,14 @@ def test_an_erased_answer_is_not_shown():
         text = "\n".join(texts_of(memory))
         assert "31 testers" not in text
         assert REQUESTS[0][1] in text
+
+
+def test_an_answer_of_one_mark_a_hundred_thousand_times_takes_no_time():
+    started = time.perf_counter()
+    for mark in "#|*":
+        ledger = WorkLedger()
+        ledger.learn((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
+        text = f"x{mark * 100_000}x"
+        ledger.learn_text(2, text, text, is_own=True)
+        assert ledger.answers[2].text.startswith("x")
+    assert time.perf_counter() - started < 5

@@ -116,6 +116,66 @@ def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
     ]
 
 
+def learn_all(*results):
+    """Return what is open after these calls and results, which are all hidden."""
+    work = WorkLedger()
+    for number, (name, arguments, result) in enumerate(results, 1):
+        work.learn((number, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
+    return work.find_hidden(lambda _: True, lambda _: True, 99)
+
+
+def test_a_new_task_has_the_id_that_its_result_calls_so_and_no_other_things_id():
+    new = {"project_id": "P1", "title": "Read"}
+    lines = learn_all(
+        ("create_task", new, '{"created_at": "2024-05-01", "id": "3f2a-99bc"}'),
+        ("create_task", {**new, "title": "Port"}, "Created T-7"),
+        ("create_task", {**new, "title": "Move"}, "Task #12 created"),
+        ("update_task", {"project_id": "P1", "task_id": "3f2a-99bc", "status": "done"}, "ok"),
+        ("update_task", {"project_id": "P1", "task_id": "T-7", "status": "in_progress"}, "ok"),
+    )
+    rows = [(row.id, row.text, row.state) for row in lines.plans[0].rows]
+    assert rows == [("3f2a-99bc", "Read", "done"), ("T-7", "Port", "now"), ("12", "Move", "open")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "state"),
+    [("complete_task", "done"), ("task_done", "done"), ("delete_todo", "dropped"), ("edit_task", "open")],
+)
+def test_a_tool_that_completes_or_deletes_a_task_says_so_in_its_name(tool, state):
+    lines = learn_all(("create_task", {"title": "Read"}, "Task 1 created"), (tool, {"id": "1"}, "ok"))
+    assert lines.plans[0].rows[0].state == state
+
+
+def test_rows_with_a_status_are_tasks_where_their_key_or_tool_says_so():
+    rows = [{"name": "Ann", "status": "active"}, {"name": "Bob", "status": "pending"}]
+    assert find_task_lists(json.dumps({"table": "users", "rows": rows}), "insert_rows") == ()
+    assert len(find_task_lists(json.dumps({"items": rows}), "manage_todo_list")) == 1
+
+
+def test_a_number_that_a_program_prints_is_no_job():
+    assert learn_all(("bash", {"command": "Rscript -e 'nrow(df)' 2>&1 && true"}, "[1] 1234")).waiting == ()
+    assert len(learn_all(("bash", {"command": "make & sleep 1"}, "[1] 1234")).waiting) == 1
+
+
+@pytest.mark.parametrize(
+    ("id", "text"),
+    [
+        ("job-4821", "I've completed the config. The deploy is running as job-4821."),
+        ("job-4821", "The tests are done. Now look at job-4821 please."),
+        ("job-4821", "The config is completed and the deploy is running as job-4821"),
+        ("12", "I am done at 12:30, and 12 tests passed, 3 failed."),
+    ],
+)
+def test_what_goes_on_is_not_over_by_words_about_something_else(id, text):
+    work = WorkLedger()
+    work.learn((1, 0), ToolCall("c", "export", "{}"), Observation("c", f"Task {id} started."))
+    for number, is_own in ((2, True), (3, False)):
+        work.learn_text(number, text, text, is_own=is_own)
+    assert [item.id for item in work.waiting] == [id]
+    work.learn_text(4, f"Task {id} is done.", f"Task {id} is done.", is_own=False)
+    assert work.waiting == ()
+
+
 def test_a_notice_of_the_application_ends_what_it_names():
     with AgentMemory.open(":memory:", budget=2_000) as memory:
         memory.record(TaskStep("Move billing to gRPC."))

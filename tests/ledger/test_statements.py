@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from pagein.context.ledger.english import QUESTION
 from pagein.context.ledger.own_words import split_sentences
 from pagein.context.ledger.statements import MAX_STATEMENTS, find_statements
 
@@ -509,6 +510,14 @@ def test_a_story_binds_nobody_whatever_values_it_has():
 )
 def test_what_does_harm_is_a_safety_rule_also_without_never(text):
     assert any(statement.is_safety for statement in find_statements(text, "user"))
+
+
+@pytest.mark.parametrize("part", [". ", "\n ", ", , ", "\n -- ", "so, ", ".\n"])
+def test_a_question_without_a_mark_is_looked_for_in_a_long_text_in_no_time(part):
+    started = time.perf_counter()
+    assert not QUESTION.search(f"{part * 20_000}x")
+    assert QUESTION.search(f"{part * 20_000}. where is it")
+    assert time.perf_counter() - started < 5
 
 
 def test_a_long_line_of_short_sentences_takes_no_time():

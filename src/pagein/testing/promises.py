@@ -238,7 +238,7 @@ def check_open_work(view: View, steps: Mapping[int, Step]) -> None:
         for position, step in steps.items()
         if isinstance(step, ActionStep)
         for call, result in zip(step.tool_calls, step.observations, strict=False)
-        if result is not None and not has_failed(result) and find_task_lists(call.arguments)
+        if result is not None and not has_failed(result) and find_task_lists(call.arguments, call.name)
     )
     newest = max(positions, default=None)
     has_space = view.limit >= max(OPEN_WORK_MIN_LIMIT, view.tokens + OPEN_WORK_TOKENS)

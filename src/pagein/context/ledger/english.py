@@ -109,7 +109,7 @@ _ASKED_OF = (
     r"(?:I|you|we|he|she|it|they|this|that|these|those|there|any(?:one|body|thing)?|some(?:one|body|thing)?|every\w+)"
 )
 QUESTION = re.compile(
-    r"(?:^|(?<=[.,;:\n] ))\W*(?:(?:and|but|so|ok(?:ay)?|oh|hey|hi|hello|well|yeah|like|wait|also|btw|by the way|sorry|please|bro|dude|omg|lol|then|now|yo|remind me|do you (?:know|remember)|tell me)[, ]+)*"
+    r"(?:^|(?<=[.,;:\n] ))\W{0,8}(?:(?:and|but|so|ok(?:ay)?|oh|hey|hi|hello|well|yeah|like|wait|also|btw|by the way|sorry|please|bro|dude|omg|lol|then|now|yo|remind me|do you (?:know|remember)|tell me)[, ]{1,4}){0,8}"
     rf"(?:(?:what|which|whose|how)(?: {_NOT_ASKED}[\w'-]+){{0,6}}?(?:'s(?! said\b| \w+ed\b)| (?:is|are|was|were|do|does|did|can|could|will|would|should|shall|might|has|have|had|am|must)(?:n't)?) \w"
     r"|(?:where|when|why|who)(?: else| exactly)?(?:'s|'re| (?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|am|must|might)) \w|why \w|who (?:\w{3,}ed|won|got|made|said|told|came|went|gave|took|wants|has) \w|(?:what|which \w+) (?:\w{3,}ed|made|makes|led|got|came|went|happens) \w|(?:did|does|would|could|will) (?!not\b|never\b|always\b|be\b|have\b|do\b|go\b|love\b|like\b|prefer\b|rather\b|appreciate\b|hate\b|need\b|you dare\b)\w+ \w|how (?:come|about)\b|(?:anyone|anybody) (?:know|have|got|seen)\b|any (?:idea|chance)\b|remind me (?:what|which|whose|how|where|why|who)\b"
     rf"|(?:is|are|was|were|does|did|will|would|can|could|has|isn't|aren't|wasn't|weren't|doesn't|didn't|won't|wouldn't|can't|couldn't|hasn't) (?:{_ASKED_OF}|the|my|your|our|his|her|their)\b|(?:do|am|may|might|shall|should|must|don't|shouldn't) (?:I|you|we|they|people|any(?:one|body))\b(?! (?:dare|ever|forget)\b)|have (?:you|they|we)\b)",

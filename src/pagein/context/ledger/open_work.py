@@ -82,18 +82,33 @@ _PROCESS_ID = re.compile(
 """A label that names what runs, by itself."""
 
 _WORD = re.compile(r"\w+")
+_SHORT_NUMBER = re.compile(r"\d{1,3}")
 
 _SHELL_JOB = re.compile(r"^\[\d+\] (?P<id>\d{2,8})$", re.MULTILINE)
-"""The line of a shell about a job in the background."""
+"""The line of a shell about a job in the background; R shows a number so."""
+
+_IN_BACKGROUND = re.compile(r"(?<![&>])&(?![&>\d])")
+"""The mark of a command that a shell runs in the background."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _CREATES, _UPDATES = (
     re.compile(r"(?:create|add|new)_?(?:todo|task)|(?:todo|task)_?(?:create|add|new)", re.IGNORECASE),
     re.compile(
-        r"(?:update|set|edit|mark|complete|close)_?(?:todo|task)|(?:todo|task)_?(?:update|set|edit|complete|close|done)",
+        r"(?:update|set|edit|mark|complete|finish|close|delete|remove|cancel)_?(?:todo|task)"
+        r"|(?:todo|task)_?(?:update|set|edit|complete|finish|close|done|delete|remove|cancel)",
         re.IGNORECASE,
     ),
 )
 """Names of tools that add one task to a list, and that change one."""
+
+_NAMED_STATES: tuple[tuple[re.Pattern[str], TaskState], ...] = (
+    (re.compile(r"(?<!in)(?<!un)complete|finish|close|done", re.IGNORECASE), "done"),
+    (re.compile(r"delete|remove|cancel", re.IGNORECASE), "dropped"),
+)
+"""What the name of such a tool makes of a task, where no status does."""
+
+_TASK_ID_KEY = re.compile(r"(?:task|todo)?_?id", re.IGNORECASE)
 
 _MARKDOWN = re.compile(r"[#*|]+(?=\s|$)|(?<!\S)[#*|]+|\*\*|-{3,}|^>", re.MULTILINE)
 _PRELUDE = re.compile(
@@ -102,7 +117,12 @@ _PRELUDE = re.compile(
     re.IGNORECASE,
 )
 
-_NUMBER = re.compile(r"#?(?P<id>\w*\d\w*)")
+_NEW_IDS = (
+    re.compile(r"(?:\btask|\btodo|id)[\"']?[\s:=#\"']{1,5}(?P<id>[\w-]*\d[\w-]*)", re.IGNORECASE),
+    re.compile(r"(?P<id>[\w-]*\d[\w-]*)"),
+)
+"""The id of a new task in a result: the one that is called so, else the first number."""
+
 _MARKS: Mapping[TaskState, str] = {"done": "x", "now": ">", "open": "-", "blocked": "!", "dropped": "x"}
 _ORDER: tuple[TaskState, ...] = ("now", "blocked", "open", "done")
 
@@ -176,7 +196,7 @@ class WorkLedger:
             self._close_named(place[0], call, as_text(observation.content), has_failed=True)
             return
         text = as_text(observation.content)
-        for tasks in find_task_lists(call.arguments):
+        for tasks in find_task_lists(call.arguments, call.name):
             self._add_version(place, tasks)
         self._change_task(place, call, text)
         self._close_named(place[0], call, text, has_failed=False)
@@ -187,7 +207,8 @@ class WorkLedger:
 
         ``whole`` has what the application put beside it, too, as a notice that something is over.
         """
-        self._close(position, whole)
+        for part in _SENTENCE_END.split(text) if whole == text else (whole,):
+            self._close(position, part)
         if not text:
             return  # nobody spoke
         self.note_step(position)
@@ -273,11 +294,15 @@ class WorkLedger:
         versions = self._plans.get(call_source := "tasks", [])
         rows = {row.id: row for row in (versions[-1].rows if versions else ())}
         text, state = read_text(fields), read_state(fields.get("status"))
-        id = next((read_id(value) for name, value in fields.items() if name.lower().endswith("id")), "").lstrip("#")
-        if not id and creates:
-            number = _NUMBER.search(result)
-            id = number["id"] if number else str(len(rows) + 1)
-        if not id or (updates and id not in rows):
+        ids = {name: read_id(value).lstrip("#") for name, value in fields.items() if name.lower().endswith("id")}
+        if creates:
+            id = next((id for name, id in ids.items() if id and _TASK_ID_KEY.fullmatch(name)), "")
+            numbers = (match["id"] for pattern in _NEW_IDS if (match := pattern.search(result)))
+            id = id or next(numbers, str(len(rows) + 1))
+        else:
+            id = next((id for id in ids.values() if id in rows), "")
+            state = state or next((state for name, state in _NAMED_STATES if name.search(call.name)), None)
+        if not id:
             return
         old = rows.get(id)
         text = text or (old.text if old else "")
@@ -288,7 +313,7 @@ class WorkLedger:
 
     def _find_waiting(self, place: Place, call: ToolCall, text: str) -> None:
         for part in _parts(text):
-            for match in _ids_that_go_on(part):
+            for match in _ids_that_go_on(part, may_be_job=_IN_BACKGROUND.search(call.arguments) is not None):
                 id = match["id"]
                 if not _is_short(text) and text.count(id) > 1:
                     continue  # a log
@@ -315,11 +340,11 @@ class WorkLedger:
 
     def _close(self, position: int, text: str) -> None:
         for id, item in list(self._waiting.items()):
-            match = _name(id).search(text) if item.end is None and id in text else None
+            match = _name(id, item.kind).search(text) if item.end is None and id in text else None
             if match is None:
                 continue
             behind = _is_over(text[match.end() : match.end() + NOTICE_CHARS])
-            if _is_over(text[: match.start()]) if behind is None else behind:
+            if _was_over(text[: match.start()]) if behind is None else behind:
                 self._waiting[id] = replace(item, end=position)
 
 
@@ -405,9 +430,17 @@ def _is_over(text: str) -> bool | None:
     return goes_on is None or over.start() < goes_on.start()
 
 
-def _ids_that_go_on(text: str) -> tuple[re.Match[str], ...]:
+def _was_over(text: str) -> bool:
+    """True where a text says last that something is over."""
+    over, goes_on = (
+        max((match.start() for match in words.finditer(text)), default=-1) for words in (_IS_OVER, _GOES_ON)
+    )
+    return over > goes_on
+
+
+def _ids_that_go_on(text: str, *, may_be_job: bool) -> tuple[re.Match[str], ...]:
     """Return the ids of what goes on: of processes, and those in a line that says so, else the first at the start of a line beside one."""
-    jobs = tuple(_SHELL_JOB.finditer(text))
+    jobs = tuple(_SHELL_JOB.finditer(text)) if may_be_job else ()
     if not _GOES_ON.search(text):
         is_over = not _is_short(text) or _IS_OVER.search(text) is not None
         return (*jobs, *(match for match in _ID.finditer(text) if not is_over and _PROCESS_ID.match(match[0])))
@@ -428,8 +461,11 @@ def _near(text: str, match: re.Match[str]) -> str:
     return text[max(0, match.start() - LINE_MAX_CHARS) : match.end() + LINE_MAX_CHARS]
 
 
-def _name(id: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w-]){re.escape(id)}(?![\w-])")
+def _name(id: str, kind: str = "") -> re.Pattern[str]:
+    """Return the pattern of an id; a short number is one behind the word for what it names."""
+    is_short = kind and _SHORT_NUMBER.fullmatch(id)
+    before = rf"(?i:(?:{re.escape(kind)}|id)[\"']?[\s:=(\"']{{1,4}}#?|#)" if is_short else r"(?<![\w-])"
+    return re.compile(rf"{before}{re.escape(id)}(?![\w-])")
 
 
 def _words_around(text: str, end: int) -> str:
@@ -442,7 +478,7 @@ def _words_around(text: str, end: int) -> str:
 
 def _drop_prelude(text: str) -> str:
     """Return an answer without marks of Markdown, and without the sentences that only lead over to it."""
-    plain = _MARKDOWN.sub(" ", text)
+    plain = _MARKDOWN.sub(" ", text[:SHORT_RESULT_CHARS])
     return plain[match.end() :] if (match := _PRELUDE.match(plain)) and match.end() < len(plain.rstrip()) else plain
 
 

@@ -26,8 +26,8 @@ _CHECKBOX = re.compile(
 _MAY_HAVE_TASKS = re.compile(r'"status"|\[[ xX~>\u2713-]\] ')
 _PATH_KEY = re.compile(r"path|file(?:_?name)?$", re.IGNORECASE)
 _CONTENT_KEY = re.compile(r"content|text|str|body|patch|diff|code", re.IGNORECASE)
-_LIST_NAME = re.compile(r"to-?_?do|task|plan|progress|check-?list|roadmap|backlog|notes", re.IGNORECASE)
-"""The keys of a file's path and of its words in a call, and the names of files that have a list of tasks."""
+_LIST_NAME = re.compile(r"to-?_?do|task|plan|step|progress|check-?list|roadmap|backlog|notes", re.IGNORECASE)
+"""The keys of a file's path and of its words in a call, and the names of files, tools and keys that have a list of tasks."""
 
 _TASK_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
 _STATES: Mapping[str, TaskState] = {
@@ -58,8 +58,8 @@ class TaskList:
     rows: tuple[TaskRow, ...]
 
 
-def find_task_lists(arguments: str) -> tuple[TaskList, ...]:
-    r"""Find the lists of tasks in the JSON arguments of a call.
+def find_task_lists(arguments: str, tool: str = "") -> tuple[TaskList, ...]:
+    r"""Find the lists of tasks in the JSON arguments of a call: check boxes, and rows with a status whose key or tool says that they are tasks.
 
     >>> find_task_lists('{"plan": [{"step": "Write it", "status": "in_progress"}]}')[0].rows
     (TaskRow(id='', text='Write it', state='now'),)
@@ -72,7 +72,11 @@ def find_task_lists(arguments: str) -> tuple[TaskList, ...]:
     path = next((value for key, value in fields.items() if _PATH_KEY.search(key) and isinstance(value, str)), "")
     if path and not _LIST_NAME.search(re.split(r"[/\\\\]", path)[-1]) and "status" not in arguments:
         fields = {key: value for key, value in fields.items() if not _CONTENT_KEY.search(key)}  # a template, a guide
-    lists = (TaskList(path or key, tuple(_rows_of(value))) for key, value in fields.items())
+    lists = (
+        TaskList(path or key, tuple(_rows_of(value)))
+        for key, value in fields.items()
+        if isinstance(value, str) or _LIST_NAME.search(f"{tool} {key}")
+    )
     return tuple(tasks for tasks in lists if tasks.rows)
 
 
