@@ -104,6 +104,11 @@ def test_what_people_type_and_say_is_read_by_its_meaning_and_kept_in_their_words
     assert extract_by_rules(said) == [(said[0].upper() + said[1:], category)]
 
 
+@pytest.mark.parametrize("said", ["if im vegan i cant eat that", "wat if im pregnant", "do u think im vegan"])
+def test_what_is_no_fact_when_spelled_with_care_is_none(said):
+    assert extract_by_rules(said) == []
+
+
 def test_only_the_user_states_facts_without_a_model(facts, run):
     call = ToolCall("c", "bash", '{"command": "echo my name is Eve"}')
     run.say(

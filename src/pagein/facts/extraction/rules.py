@@ -124,13 +124,15 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
     in_english = is_surely_english(text[:MAX_SENTENCE_CHARS])
     for sentence in own_sentences(text):
         candidate = _candidate_from(sentence, utterance.source, in_english=in_english)
-        candidate = candidate or _candidate_from_chat(sentence, utterance.source, in_english=in_english)
+        if careful := _spell_with_care(sentence):
+            meant = _candidate_from(careful, utterance.source, in_english=in_english)
+            candidate = meant and (candidate or _in_own_words(meant, sentence))
         if candidate is not None:
             yield candidate
 
 
-def _candidate_from_chat(sentence: OwnSentence, source: Source, *, in_english: bool) -> FactCandidate | None:
-    """Read a sentence as it would be spelled with care ("im vegan"); the fact is all of it, in the speaker's own words."""
+def _spell_with_care(sentence: OwnSentence) -> OwnSentence | None:
+    """The sentence as it would be spelled with care ("I'm vegan" for "im vegan"); None where it is, or may be no English."""
     spelled = spell_out(sentence.text)
     if (
         spelled == sentence.text
@@ -138,11 +140,12 @@ def _candidate_from_chat(sentence: OwnSentence, source: Source, *, in_english: b
         or not is_surely_english(spell_out(_ONE_SOUND.sub("", sentence.text)))
     ):
         return None
-    careful = replace(sentence, text=spelled, masked=spelled)
-    candidate = _candidate_from(careful, source, in_english=in_english)
-    return candidate and _candidate(
-        sentence.text, candidate.category, candidate.confidence, source, corrects=candidate.corrects
-    )
+    return replace(sentence, text=spelled, masked=spelled)
+
+
+def _in_own_words(meant: FactCandidate, sentence: OwnSentence) -> FactCandidate | None:
+    """The fact as all of the sentence, as its speaker put it."""
+    return _candidate(sentence.text, meant.category, meant.confidence, meant.source, corrects=meant.corrects)
 
 
 def _candidate_from(sentence: OwnSentence, source: Source, *, in_english: bool) -> FactCandidate | None:
