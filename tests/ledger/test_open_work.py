@@ -333,3 +333,40 @@ def test_with_little_space_what_is_in_progress_stays_first():
         assert "x Read 0" not in text or text == whole
         if "\n- " in text:
             assert "> Write chapter 20" in text
+
+
+def test_what_an_edited_step_left_open_is_not_shown_but_as_it_is_now():
+    with AgentMemory.open(":memory:", budget=1_500) as memory:
+        memory.record(TaskStep("Move billing to gRPC."), ActionStep(f"My plan:\n{BOXES}"), TaskStep("Go on."))
+        act(memory, "run", {"command": "make it"}, "KeyError: 'rate'\njob id j4711 queued")
+        todos = {"todos": [{"content": "Call Ana", "status": "pending"}, {"content": "Write", "status": "pending"}]}
+        call = ToolCall("t", "TodoWrite", json.dumps(todos))
+        memory.record(ActionStep(None, (call,), (Observation("t", "ok"),)))
+        memory.edit("s1", "My plan: nothing yet.")
+        memory.edit("s3.0", "It was made.")
+        memory.edit("s4", ActionStep(None, (ToolCall("t", "TodoWrite", call.arguments.replace("Ana", "Ben")),)))
+        fill(memory)
+        shown = "\n".join(str(message["content"]) for message in memory.to_messages())
+        assert "Call Ben" in block_of(memory)
+        assert not any(text in shown for text in (TASKS[2], "j4711", "KeyError", "Ana"))
+
+
+def test_a_result_that_a_list_has_in_other_words_brings_no_older_tasks_back():
+    def listed(result, steps):
+        rows = [("TodoWrite", LISTS["TodoWrite"], result), ("TodoWrite", LISTS["update_todo_list"], "Updated.")]
+        rows += [("read", {"file": f"src/m{number}.py"}, f"value_{number} = load\n" * 40) for number in range(steps)]
+        messages = [{"role": "user", "content": "Move billing to gRPC."}]
+        for number, (name, arguments, content) in enumerate(rows):
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            calls = [{"id": f"k{number}", "type": "function", "function": function}]
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": calls},
+                {"role": "tool", "tool_call_id": f"k{number}", "content": content},
+            ]
+        return messages
+
+    with AgentMemory.open(":memory:", budget=20_000) as memory:
+        memory.record_messages(listed("Todos have been modified successfully.", 3))
+        memory.record_messages(listed("Nothing has been changed: no disk.", 4))
+        versions = memory._runtime.state.fold.ledger.work.to_state()[0]["todos"]
+        assert [version[0] for version in versions] == [1, 3]

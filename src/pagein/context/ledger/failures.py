@@ -84,10 +84,10 @@ class FailureLedger:
         while len(self._results) > MAX_FAILURES:
             del self._results[next(iter(self._results))]
 
-    def remove_step(self, position: int) -> None:
-        """Drop the results of a step."""
+    def remove_step(self, position: int, index: int | None = None) -> None:
+        """Drop the results of a step, or that of one of its calls."""
         for key, results in list(self._results.items()):
-            others = [result for result in results if result.position != position]
+            others = [result for result in results if result.position != position or index not in (None, result.index)]
             self._results[key] = others
             if not others:
                 del self._results[key]

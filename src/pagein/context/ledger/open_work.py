@@ -24,6 +24,7 @@ from pagein.context.ledger.task_lists import (
     read_state,
     read_text,
 )
+from pagein.events.entries import Slot
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import format_call, parse_arguments
 from pagein.events.steps import Observation, ToolCall, as_text
@@ -202,6 +203,12 @@ class WorkLedger:
         self._close_named(place[0], call, text, has_failed=False)
         self._find_waiting(place, call, text)
 
+    def learn_edited(self, place: Place, call: ToolCall) -> None:
+        """Fold the lists of tasks in arguments that were changed by hand, in the place of the old ones."""
+        for tasks in find_task_lists(call.arguments, call.name):
+            self._add_version(place, tasks)
+            self._plans[tasks.source].sort(key=lambda version: version.place)
+
     def learn_text(self, position: int, text: str, whole: str, *, is_own: bool) -> None:
         """Fold what was said in text: what is over, and where the model says it, its answer and its list of tasks.
 
@@ -234,6 +241,14 @@ class WorkLedger:
             if (others := [version for version in versions if version.place[0] != position])
         }
         self._waiting = {id: item for id, item in self._waiting.items() if item.place[0] != position}
+
+    def remove_slot(self, place: Place, slot: Slot) -> None:
+        """Drop what is open by a slot of a step: the lists in the model's words or in the arguments of a call, or what its result named."""
+        for source, versions in list(self._plans.items()):
+            if slot == ("arguments" if source else "content"):
+                self._plans[source] = [version for version in versions if version.place != place]
+        if slot != "content":
+            self._waiting = {id: item for id, item in self._waiting.items() if item.place != place}
 
     def find_hidden(
         self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool], newest: int = -1

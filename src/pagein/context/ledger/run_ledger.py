@@ -22,6 +22,7 @@ from pagein.context.ledger.revisions import RevisionFinder, about_without, inher
 from pagein.context.ledger.selection import LedgerLine, select_lines
 from pagein.context.ledger.speakers import Speakers
 from pagein.context.ledger.statements import BindingStatement, Speaker, find_statements
+from pagein.events.entries import Slot
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -89,6 +90,12 @@ class RunLedger:
         """Drop the errors of a step's results, and what is open by them."""
         self.failures.remove_step(position)
         self.work.remove_step(position)
+
+    def remove_slot(self, position: int, slot: Slot, index: int) -> None:
+        """Drop the errors of a slot of a step, and what is open by it."""
+        self.work.remove_slot((position, index), slot)
+        if slot != "content":
+            self.failures.remove_step(position, index)
 
     def forget(self, is_erased: Callable[[int], bool]) -> None:
         """Drop every trace of the items whose steps were erased."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein.context.ledger.heard import HeardResult, HeardText
@@ -384,7 +384,7 @@ class Fold:
                 self.records.pop((replacement.first, replacement.last), None)
         if body.policy in entries.BY_APPLICATION:
             for replacement in body.replacements:
-                self._change_by_hand(replacement)
+                self._change_by_hand(replacement, is_edit=body.policy == entries.EDIT)
         if body.policy == entries.CLEARED:
             self.cleared = position
             self.user_costs.clear()  # a policy may clip the user's words by what stands in the view
@@ -400,10 +400,12 @@ class Fold:
             changed = [by for by in body.replacements if by.stubs or by.summary is not None]
             self.relisted |= {by.last - 1: position for by in changed}
 
-    def _change_by_hand(self, by: entries.Replacement) -> None:
+    def _change_by_hand(self, by: entries.Replacement, *, is_edit: bool) -> None:
         """Forget what was edited or removed by hand, so that no extract and no page-in repeats it; learn the new words."""
         if not by.stubs and by.summary is None:
             return
+        if is_edit:
+            self._forget_slots(by)
         if by.stubs and by.stubs[0].is_of_result:
             self._hear_result(by.first, by.stubs[0])
             return
@@ -422,8 +424,16 @@ class Fold:
             for stub in by.stubs:
                 ledger.learn(by.first, stub.text, "user")
 
+    def _forget_slots(self, by: entries.Replacement) -> None:
+        """Drop what the ledger has of the results and arguments that were changed by hand; learn the tasks of new arguments."""
+        for stub in by.stubs:
+            self.ledger.remove_slot(by.first, stub.slot, stub.index)
+            call = self._call_at(by.first, stub.index) if stub.slot == "arguments" else None
+            if call is not None:
+                self.ledger.work.learn_edited((by.first, stub.index), replace(call, arguments=stub.text))
+
     def _hear_result(self, position: int, stub: entries.Stub) -> None:
-        """Learn the words that a list has in the place of a result."""
+        """Learn the words that a list, or an edit, has in the place of a result: what its call did is known."""
         shown = find_shown(self.body.run, position)
         if shown is None:
             return
@@ -432,7 +442,7 @@ class Fold:
         call = None if stub.index == entries.IN_TEXT else self._call_at(position, stub.index)
         if call is not None:
             observation = steps.Observation(call.id, stub.content, index=stub.index)
-            HeardResult(position, position, stub.index, call, observation).teach(self.ledger)
+            self.ledger.failures.learn(position, stub.index, call, observation)
 
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:
