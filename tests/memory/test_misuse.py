@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -317,10 +318,25 @@ def test_no_free_descriptor_is_said_as_that(tmp_path):
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits[0], 128), limits[1]))
         open_one = functools.partial(AgentMemory.open, tmp_path / "run.db", synchronous="OFF")
-        with pytest.raises(LogBusy, match="close memories that are done"):
+        with pytest.raises(LogBusy, match=r"close memories that are done.* up to ten"):
             opened.extend(open_one(session=f"s{number}") for number in range(128))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     for memory in opened:
         memory.record(TaskStep("x"))
         memory.close()
+
+
+@pytest.mark.parametrize(("options", "recalls", "count"), [({}, False, 2), ({}, True, 4), ({"user": "ann"}, True, 10)])
+def test_an_open_memory_has_as_many_descriptors_as_is_said(tmp_path, options, recalls, count):
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("only Linux counts them")
+    with AgentMemory.open(tmp_path / "run.db") as first:
+        first.record(TaskStep("All share one, for SQLite's shared memory."))
+        before = len(list(descriptors.iterdir()))
+        with AgentMemory.open(tmp_path / "run.db", session="other", **options) as memory:
+            memory.record(TaskStep("The port is 8080."))
+            assert memory.to_messages()
+            assert not recalls or memory.recall("port")
+            assert len(list(descriptors.iterdir())) - before <= count

@@ -244,7 +244,7 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
         case sqlite3.SQLITE_CANTOPEN if _has_no_descriptor():
             return LogBusy(
                 f"{path}: this process has as many files open as it may. Nothing was written; close memories that are done: "
-                "each open one has two files."
+                "each open one has two files, one that recalls four, and one with user= up to ten."
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if writing:
             return LogUnwritable(
