@@ -6,7 +6,7 @@ import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES
-from pagein.context.ledger.open_work import MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
+from pagein.context.ledger.open_work import HIDDEN_WORDS, MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
 from pagein.tokens.encodings import Encoding
 
@@ -150,6 +150,20 @@ def test_rows_with_a_status_are_tasks_where_their_key_or_tool_says_so():
     rows = [{"name": "Ann", "status": "active"}, {"name": "Bob", "status": "pending"}]
     assert find_task_lists(json.dumps({"table": "users", "rows": rows}), "insert_rows") == ()
     assert len(find_task_lists(json.dumps({"items": rows}), "manage_todo_list")) == 1
+
+
+def test_no_block_repeats_a_secret():
+    secret = "my password is hunter2"
+    lines = learn_all(
+        ("run", {"token": "sk-proj-abcdefghijklmnopqrstuvwxyz123456"}, "job id j77 queued"),
+        ("create_task", {"title": f"Log in, {secret}"}, "Task 1 created"),
+    )
+    assert [(item.call, item.line) for item in lines.waiting] == [("run", "j77")]
+    assert lines.plans[0].rows[0].text == HIDDEN_WORDS
+    work = WorkLedger()
+    work.learn((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
+    work.learn_text(2, f"Done, {secret}.", f"Done, {secret}.", is_own=True)
+    assert work.answers[2].text == HIDDEN_WORDS
 
 
 def test_a_number_that_a_program_prints_is_no_job():

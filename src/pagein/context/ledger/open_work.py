@@ -27,6 +27,7 @@ from pagein.context.ledger.task_lists import (
 from pagein.events.entries import Slot
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import format_call, parse_arguments
+from pagein.events.secrets import holds_secret
 from pagein.events.steps import Observation, ToolCall, as_text
 from pagein.tokens import TokenCounter
 
@@ -57,6 +58,9 @@ SHORT_TOKENS = 160
 HEAD = "Open when these steps left the view; a newer step may say otherwise. > in progress, x done, - open."
 SHORT_HEAD = "Open:"
 """The headings."""
+
+HIDDEN_WORDS = "(words with a secret)"
+"""What stands for an answer or a task that holds a secret: no block repeats one."""
 
 _GOES_ON = re.compile(
     r"\b(?:(?:still |now )?running|in[ _-](?:the )?background|started|starting|launched|spawned|queued|enqueued|scheduled|pending"
@@ -220,7 +224,7 @@ class WorkLedger:
             return  # nobody spoke
         self.note_step(position)
         if is_own and self._has_called:
-            self.answers[position] = WorkAnswer(_clip(_drop_prelude(text), ANSWER_MAX_CHARS))
+            self.answers[position] = WorkAnswer(_without_secret(_clip(_drop_prelude(text), ANSWER_MAX_CHARS)))
             while len(self.answers) > MAX_ANSWERS:
                 del self.answers[next(iter(self.answers))]
         self._has_called = is_own and self._has_called
@@ -295,7 +299,8 @@ class WorkLedger:
 
     def _add_version(self, place: Place, tasks: TaskList) -> None:
         versions = self._plans.pop(tasks.source, [])
-        version = PlanVersion(place, tasks.rows[-MAX_TASKS:])
+        rows = (replace(row, text=_without_secret(row.text)) for row in tasks.rows[-MAX_TASKS:])
+        version = PlanVersion(place, tuple(rows))
         self._plans[tasks.source] = [*versions[1 - MAX_VERSIONS :], version]
         while len(self._plans) > MAX_SOURCES:
             del self._plans[next(iter(self._plans))]
@@ -335,6 +340,8 @@ class WorkLedger:
                 before = self._waiting.pop(id, None)
                 kind = _WORD.match(part[match.start() : match.start("id")])
                 about, line = _clip(_shown_call(call), CALL_MAX_CHARS), _words_around(part, match.end())
+                if holds_secret(about) or holds_secret(line):
+                    about, line = call.name, id
                 item = WaitingItem(place, id, kind[0].lower() if kind else "job", about, line)
                 # What is asked for again and goes on stays under the call that began it.
                 self._waiting[id] = item if before is None or before.end is not None else before
@@ -495,6 +502,10 @@ def _drop_prelude(text: str) -> str:
     """Return an answer without marks of Markdown, and without the sentences that only lead over to it."""
     plain = _MARKDOWN.sub(" ", text[:SHORT_RESULT_CHARS])
     return plain[match.end() :] if (match := _PRELUDE.match(plain)) and match.end() < len(plain.rstrip()) else plain
+
+
+def _without_secret(text: str) -> str:
+    return HIDDEN_WORDS if holds_secret(text) else text
 
 
 def _shown_call(call: ToolCall) -> str:
