@@ -370,6 +370,22 @@ def test_an_import_reads_a_pipe(tmp_path, capsys, all_runs):
         assert memory.steps == (TaskStep("Hi"),)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_that_ends_early_is_named_and_writes_nothing(tmp_path, capsys):
+    log, file, copy, pipe = InMemoryLog(session="run"), tmp_path / "run.jsonl", tmp_path / "copy.db", tmp_path / "pipe"
+    log.append([TaskStep("Hi"), TaskStep("Ho")], after=0, at=0.0)
+    export_session(log, file)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(file.read_bytes()[:-9]), daemon=True)
+    writer.start()
+    assert main(["import", str(pipe), str(copy)]) == 1
+    writer.join(5)
+    said = capsys.readouterr().err
+    assert f"{pipe}, line " in said
+    assert "Nothing was written" in said
+    assert not copy.exists()
+
+
 def test_an_export_to_a_link_writes_where_it_leads(tmp_path):
     log, link, target = InMemoryLog(session="run"), tmp_path / "link.jsonl", tmp_path / "there" / "run.jsonl"
     target.parent.mkdir()

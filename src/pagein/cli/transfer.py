@@ -17,7 +17,7 @@ from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._settings import ConfiguredTenant, resolve_session, resolve_tenant
 from pagein.cli._stores import StoreAddress
-from pagein.errors import ConfigurationError
+from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.facts.owners import is_reserved
 from pagein.formats import FORMATS, format_named
 from pagein.log.branch_log import REGISTRY, is_branching
@@ -153,7 +153,10 @@ def _seekable(file: Path) -> Iterator[Path]:
         copy = Path(folder, file.name)
         with file.open("rb") as pipe, copy.open("wb") as target:
             shutil.copyfileobj(pipe, target)
-        yield copy
+        try:
+            yield copy
+        except LogUnreadable as error:
+            raise LogUnreadable(str(error).replace(str(copy), str(file))) from error
 
 
 def _import_whole(file: Path, db: str, session: str | None, tenant: str | None, *, skip: bool, json: bool) -> int:
