@@ -270,12 +270,32 @@ def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked
         "Requested setting INSTALLED_APPS, but settings are not configured.",
         '{"reservation_id": "4WQ150", "status": "confirmed"}',
         "id=123",
+        json.dumps([{"ticket_id": f"T-{number}", "status": "pending"} for number in range(5)]),
+        "job 11 queued\njob 12 queued\njob 13 queued",
     ],
 )
 def test_a_log_and_a_plain_result_wait_for_nothing(result):
     work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "bash", '{"command": "make"}'), Observation("c", result))
     assert work.find_hidden(lambda _: True, lambda _: True).waiting == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_over"),
+    [
+        ("The build is done. bash_7 is the server on port 80.", False),
+        ("bash_7 is on port 80.\nAll tests completed.", False),
+        ("I killed bash_7 and went on.", True),
+        ("bash_7: exit code 0", True),
+        ("<task-id>bash_7</task-id>\n<output-file>/tmp/bash_7.output</output-file>\n<status>failed</status>", True),
+        ('{"id": "bash_7", "log": "2 tests failed", "status": "running"}', False),
+    ],
+)
+def test_only_what_is_said_of_an_id_ends_it(text, is_over):
+    work = WorkLedger()
+    work.learn((1, 0), ToolCall("c", "run", '{"command": "serve"}'), Observation("c", WAITS["bash_7"][1]))
+    work.learn_text(2, text, text, is_own=False)
+    assert (work.waiting == ()) is is_over
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -44,7 +44,10 @@ MAX_WAITING = 64
 """Things that run or wait which are remembered; beyond it the oldest is dropped, those that are over first."""
 
 NOTICE_CHARS = 600
-"""Characters behind an id that may say that it is over."""
+"""Characters behind an id in which a status is looked for."""
+
+MAX_IDS_PER_RESULT = 2
+"""Ids of one result that may go on; what names more is a listing."""
 
 SHORT_RESULT_CHARS, SHORT_RESULT_LINES, END_LINES = 2_000, 12, 2
 """A result up to these characters and lines is read whole, of a longer one the first and last lines: logs say what ran, not what runs."""
@@ -72,6 +75,9 @@ _IS_OVER = re.compile(
     r"|approved|denied|rejected|expired|deleted|removed|merged|closed|not (?:found|running)|no such|fired|ended|resolved|revoked)\b",
     re.IGNORECASE,
 )
+_STATUS = re.compile(r"\b(?:status|state)[\"']?\s*[>:=]\s*[\"']?(?P<status>[a-z][a-z _-]*)", re.IGNORECASE)
+"""A status with its label, as in JSON or in a notice."""
+
 _ENDS = re.compile(r"kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect", re.IGNORECASE)
 _ID = re.compile(
     r"(?:\b(?:pid|job|task|process|session|shell|agent|timer|batch|build|run|request|approval|ticket|execution|deployment|workflow"
@@ -354,19 +360,22 @@ class WorkLedger:
         for part in _parts(result):
             self._close(position, part)
         ends = not has_failed and (_ENDS.search(call.name) or _ENDS.search(call.arguments)) is not None
+        status = _STATUS.search(result, 0, NOTICE_CHARS)
+        said = _is_over(status["status"] if status else result if _is_short(result) else "")
         for id, item in list(self._waiting.items()):
-            if item.end is None and _name(id).search(call.arguments):
-                verdicts = (_is_over(part) for part in _parts(result))
-                if next((verdict for verdict in verdicts if verdict is not None), ends):
-                    self._waiting[id] = replace(item, end=position)
+            is_named = item.end is None and id in call.arguments and _name(id).search(call.arguments)
+            if is_named and (ends if said is None else said):
+                self._waiting[id] = replace(item, end=position)
 
     def _close(self, position: int, text: str) -> None:
         for id, item in list(self._waiting.items()):
             match = _name(id, item.kind).search(text) if item.end is None and id in text else None
             if match is None:
                 continue
-            behind = _is_over(text[match.end() : match.end() + NOTICE_CHARS])
-            if _was_over(text[: match.start()]) if behind is None else behind:
+            start, stop = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+            status = _STATUS.search(text, match.end(), match.end() + NOTICE_CHARS)
+            said = _is_over(status["status"] if status else text[match.end() : stop if stop >= 0 else None])
+            if _was_over(text[start : match.start()]) if said is None else said:
                 self._waiting[id] = replace(item, end=position)
 
 
@@ -471,6 +480,8 @@ def _ids_that_go_on(text: str, *, may_be_job: bool) -> tuple[re.Match[str], ...]
     goes_on = [_GOES_ON.search(line) is not None for line in lines]
     ids = [(bisect_right(starts, match.start()) - 1, match) for match in _ID.finditer(text)]
     in_lines = tuple(match for at, match in ids if goes_on[at] and _GOES_ON.search(_near(text, match)))
+    if len({match["id"] for match in in_lines}) > MAX_IDS_PER_RESULT:
+        return jobs
     beside = (
         match
         for at, match in ids
