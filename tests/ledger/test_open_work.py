@@ -287,7 +287,7 @@ def test_a_log_and_a_plain_result_wait_for_nothing(result):
         ("bash_7 is on port 80.\nAll tests completed.", False),
         ("I killed bash_7 and went on.", True),
         ("bash_7: exit code 0", True),
-        ("<task-id>bash_7</task-id>\n<output-file>/tmp/bash_7.output</output-file>\n<status>failed</status>", True),
+        ("<task-id>bash_7</task-id>\n<output-file>/tmp/out/bash_7.output</output-file>\n<status>failed</status>", True),
         ('{"id": "bash_7", "log": "2 tests failed", "status": "running"}', False),
     ],
 )
