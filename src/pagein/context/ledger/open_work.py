@@ -361,10 +361,10 @@ class WorkLedger:
             self._close(position, part)
         ends = not has_failed and (_ENDS.search(call.name) or _ENDS.search(call.arguments)) is not None
         status = _STATUS.search(result, 0, NOTICE_CHARS)
-        said = _is_over(status["status"] if status else result if _is_short(result) else "")
+        verdict = _is_over(status["status"] if status else result if _is_short(result) else "")
         for id, item in list(self._waiting.items()):
             is_named = item.end is None and id in call.arguments and _name(id).search(call.arguments)
-            if is_named and (ends if said is None else said):
+            if is_named and (ends if verdict is None else verdict):
                 self._waiting[id] = replace(item, end=position)
 
     def _close(self, position: int, text: str) -> None:
@@ -374,8 +374,8 @@ class WorkLedger:
                 continue
             start, stop = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
             status = _STATUS.search(text, match.end(), match.end() + NOTICE_CHARS)
-            said = _is_over(status["status"] if status else text[match.end() : stop if stop >= 0 else None])
-            if _was_over(text[start : match.start()]) if said is None else said:
+            verdict = _is_over(status["status"] if status else text[match.end() : stop if stop >= 0 else None])
+            if _was_over(text[start : match.start()]) if verdict is None else verdict:
                 self._waiting[id] = replace(item, end=position)
 
 
