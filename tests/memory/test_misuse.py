@@ -300,6 +300,8 @@ def test_a_result_of_any_sequence_or_number_is_its_values():
         (range(3), [0, 1, 2]),
         (Number(), 3),
         ({"a": Number()}, {"a": 3}),
+        ([collections.UserString("ab")], ["ab"]),
+        ([memoryview(b"abcd")[::2]], [{"_type": "bytes", "base64": "YWM="}]),
     ):
         assert json.loads(Observation.of("c", value).result) == values
 

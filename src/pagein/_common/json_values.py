@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import math
+from collections import UserString
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
@@ -70,12 +71,12 @@ def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING
     match value:
         case None | bool() | int():
             return value
-        case str():
+        case str() | UserString():  # the latter is a sequence of its own kind
             return str(value)
         case float():
             return value if math.isfinite(value) else repr(value)
         case bytes() | bytearray() | memoryview():
-            return {"_type": "bytes", "base64": base64.b64encode(value).decode()}
+            return {"_type": "bytes", "base64": base64.b64encode(bytes(value)).decode()}
     if is_picture(value):
         return _picture_row(value, with_data=pictures)
     if depth <= 0:
