@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, UnknownHandle
 from pagein.context.compaction.registry import POLICIES
 from pagein.context.ledger.open_work import HIDDEN_WORDS, MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
@@ -324,6 +324,23 @@ def test_the_block_is_the_same_on_reopening_and_goes_with_what_is_erased(tmp_pat
         memory.erase("s2")
         assert "bash_7" not in block_of(memory)
         assert "1234" in block_of(memory)
+
+
+def test_what_a_step_left_open_can_be_dropped(tmp_path):
+    address = str(tmp_path / "run.db")
+    with AgentMemory.open(address, budget=1_500) as memory:
+        memory.record(TaskStep("Move billing to gRPC."))
+        act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
+        act(memory, "run", *WAITS["bash_7"][:2])
+        fill(memory)
+        memory.unpin("s2")
+        assert "bash_7" not in block_of(memory)
+        with pytest.raises(UnknownHandle):
+            memory.unpin("s2")
+        memory.unpin("s1")
+        assert block_of(memory) == ""
+    with AgentMemory.open(address, budget=1_500) as memory:
+        assert block_of(memory) == ""
 
 
 def test_what_a_removed_step_left_open_is_not_shown():

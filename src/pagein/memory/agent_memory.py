@@ -144,7 +144,7 @@ class AgentMemory(MemoryBase):
         return self._take_turn(pins.pin, text)
 
     def unpin(self, handle: str) -> None:
-        """Drop a pin, or an entry of ``ledger``. Raises UnknownHandle."""
+        """Drop a pin, an entry of ``ledger``, or what a step left open. Raises UnknownHandle."""
         return self._take_turn(pins.unpin, handle)
 
     def mark(self, handle: str, importance: Importance = "high") -> None:

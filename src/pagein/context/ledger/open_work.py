@@ -243,6 +243,13 @@ class WorkLedger:
         """The items that go on, oldest first."""
         return tuple(item for item in self._waiting.values() if item.end is None)
 
+    def has_step(self, position: int) -> bool:
+        """True where a step made a list of tasks, or began what goes on."""
+        versions = (version for versions in self._plans.values() for version in versions)
+        return any(place[0] == position for place, *_ in versions) or any(
+            item.place[0] == position for item in self.waiting
+        )
+
     def remove_step(self, position: int) -> None:
         """Drop what is open by a step."""
         self._plans = {

@@ -447,6 +447,7 @@ class Fold:
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:
             self.ledger.remove_step(pin)
+            self.ledger.work.remove_step(pin)
         for part in (self.body.front, self.body.run):
             part[:] = [entry for entry in part if not (entry.first == pin and isinstance(entry.item, entries.Pin))]
 

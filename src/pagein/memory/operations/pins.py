@@ -131,10 +131,13 @@ def _check_fits(run: RunState, pinned: Pin) -> None:
 
 
 def unpin(run: RunState, handle: str) -> Flow[None]:
-    """Drop a pin, or the ledger's entries of a step. Raises UnknownHandle if the handle names neither."""
+    """Drop a pin, or the ledger's entries of a step and what is open by it. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
-    if parsed is None or (parsed.first not in run.fold.pinned and not entries_at(run, handle)):
-        raise UnknownHandle(str(handle), run.fold.head, "only a pin or an entry of the ledger can be dropped")
+    is_known = parsed is not None and (
+        parsed.first in run.fold.pinned or bool(entries_at(run, handle)) or run.fold.ledger.work.has_step(parsed.first)
+    )
+    if parsed is None or not is_known:
+        raise UnknownHandle(str(handle), run.fold.head, "only a pin, or an entry of the ledger, can be dropped")
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
