@@ -18,7 +18,7 @@ CLAUSE_CHARS, CONDITION_CHARS = 240, 60
 """Characters of a clause above which it is cut at any joint, and those up to which a condition and what follows it are one."""
 
 _PUNCTUATION = re.compile(r"[,;:!?]|\.\s|[\u2013\u2014()\u3000-\u303f\uff00-\uffef]")
-_JOINT_WORDS = r"(?<! as) (?:(?:and|but|so|also|plus|then|oh|ok|okay|yeah|well|anyway|um+|uh+|like|please) )+"
+_JOINT_WORDS = r"(?<! as) (?:(?:and|but|so|also|plus|then|oh|ok|okay|yeah|well|anyway|um+|uh+|like|please) ){1,6}"
 _WHO = (
     r"(?:i|we|you|he|she|they|it|there|this|that|somebody|someone|everyone|everybody|(?:my|our|your|his|her|their) \w+)"
 )
