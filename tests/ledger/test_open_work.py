@@ -152,6 +152,16 @@ def test_rows_with_a_status_are_tasks_where_their_key_or_tool_says_so():
     assert len(find_task_lists(json.dumps({"items": rows}), "manage_todo_list")) == 1
 
 
+def test_a_list_that_is_emptied_is_gone_and_a_part_of_it_that_is_edited_changes_that_part():
+    assert learn_all(("TodoWrite", LISTS["TodoWrite"], "ok"), ("TodoWrite", {"todos": []}, "ok")).plans == ()
+    written = ("write_file", {"path": "todo.md", "content": "- [ ] Read\n- [ ] Port\n- [x] Sign"}, "ok")
+    part = {"path": "todo.md", "old_string": "- [ ] Read\n", "new_string": "- [x] Read\n- [ ] Tell Ana\n"}
+    (plan,) = learn_all(written, ("edit_file", part, "ok")).plans
+    rows = [(row.text, row.state) for row in plan.rows]
+    assert rows == [("Read", "done"), ("Tell Ana", "open"), ("Port", "open"), ("Sign", "done")]
+    assert learn_all(("edit_file", part, "ok")).plans == (), "of a list that nobody saw no part is the whole"
+
+
 def test_no_block_repeats_a_secret():
     secret = "my password is hunter2"
     lines = learn_all(

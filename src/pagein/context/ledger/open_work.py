@@ -217,7 +217,7 @@ class WorkLedger:
         """Fold the lists of tasks in arguments that were changed by hand, in the place of the old ones."""
         for tasks in find_task_lists(call.arguments, call.name):
             self._add_version(place, tasks)
-            self._plans[tasks.source].sort(key=lambda version: version.place)
+            self._plans.get(tasks.source, []).sort(key=lambda version: version.place)
 
     def learn_text(self, position: int, text: str, whole: str, *, is_own: bool) -> None:
         """Fold what was said in text: what is over, and where the model says it, its answer and its list of tasks.
@@ -278,7 +278,7 @@ class WorkLedger:
         plans = list[PlanVersion]()
         for versions in self._plans.values():
             hidden = (version for version in reversed(versions) if hides_words(version.place[0]))
-            plans += islice(hidden, 1)
+            plans += (version for version in islice(hidden, 1) if version.rows)
         waiting = (
             item
             for item in self._waiting.values()
@@ -311,8 +311,12 @@ class WorkLedger:
         return work
 
     def _add_version(self, place: Place, tasks: TaskList) -> None:
-        versions = self._plans.pop(tasks.source, [])
-        rows = (replace(row, text=_without_secret(row.text)) for row in tasks.rows[-MAX_TASKS:])
+        versions = self._plans.get(tasks.source, [])
+        if not versions and (tasks.old is not None or not tasks.rows):
+            return  # a part of a list that was never seen, or none
+        whole = tasks.rows if tasks.old is None else tasks.edit(versions[-1].rows)
+        rows = (replace(row, text=_without_secret(row.text)) for row in whole[-MAX_TASKS:])
+        self._plans.pop(tasks.source, None)
         version = PlanVersion(place, tuple(rows))
         self._plans[tasks.source] = [*versions[1 - MAX_VERSIONS :], version]
         while len(self._plans) > MAX_SOURCES:

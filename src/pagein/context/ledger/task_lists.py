@@ -23,7 +23,8 @@ MIN_BOX_SHARE = 0.5
 _CHECKBOX = re.compile(
     r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~>\u2713-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
 )
-_MAY_HAVE_TASKS = re.compile(r'"status"|\[[ xX~>\u2713-]\] ')
+_MAY_HAVE_TASKS = re.compile(r'"status"|\[[ xX~>\u2713-]\] |: ?\[\]')
+_OLD_KEY = re.compile(r"(?:^|_)(?:old|search|find)", re.IGNORECASE)
 _PATH_KEY = re.compile(r"path|file(?:_?name)?$", re.IGNORECASE)
 _CONTENT_KEY = re.compile(r"content|text|str|body|patch|diff|code", re.IGNORECASE)
 _LIST_NAME = re.compile(r"to-?_?do|task|plan|step|progress|check-?list|roadmap|backlog|notes", re.IGNORECASE)
@@ -52,10 +53,20 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskList:
-    """The tasks in one argument of a call; ``source`` tells the lists of a run apart: a path, or the argument's key."""
+    """The tasks in one argument of a call; ``source`` tells the lists of a run apart: a path, or the argument's key.
+
+    ``old`` are the tasks in the words that an edit of a file replaces; None where the list is whole.
+    """
 
     source: str
     rows: tuple[TaskRow, ...]
+    old: tuple[TaskRow, ...] | None = None
+
+    def edit(self, rows: tuple[TaskRow, ...]) -> tuple[TaskRow, ...]:
+        """Return the rows of a list as this edit leaves them."""
+        texts = {row.text for row in self.old or ()}
+        at = next((number for number, row in enumerate(rows) if row.text in texts), len(rows))
+        return (*rows[:at], *self.rows, *(row for row in rows[at:] if row.text not in texts))
 
 
 def find_task_lists(arguments: str, tool: str = "") -> tuple[TaskList, ...]:
@@ -72,12 +83,14 @@ def find_task_lists(arguments: str, tool: str = "") -> tuple[TaskList, ...]:
     path = next((value for key, value in fields.items() if _PATH_KEY.search(key) and isinstance(value, str)), "")
     if path and not _LIST_NAME.search(re.split(r"[/\\\\]", path)[-1]) and "status" not in arguments:
         fields = {key: value for key, value in fields.items() if not _CONTENT_KEY.search(key)}  # a template, a guide
+    edited = [value for key, value in fields.items() if path and _OLD_KEY.search(key) and isinstance(value, str)]
+    old = tuple(row for value in edited for row in find_boxes(value)) if edited else None
     lists = (
-        TaskList(path or key, tuple(_rows_of(value)))
+        (TaskList(path or key, tuple(_rows_of(value)), old), value == [])
         for key, value in fields.items()
-        if isinstance(value, str) or _LIST_NAME.search(f"{tool} {key}")
+        if (isinstance(value, str) and value not in edited) or _LIST_NAME.search(f"{tool} {key}")
     )
-    return tuple(tasks for tasks in lists if tasks.rows)
+    return tuple(tasks for tasks, is_emptied in lists if tasks.rows or is_emptied)
 
 
 def find_boxes(text: str) -> Iterator[TaskRow]:
