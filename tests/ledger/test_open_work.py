@@ -162,6 +162,11 @@ def test_a_list_that_is_emptied_is_gone_and_a_part_of_it_that_is_edited_changes_
     assert learn_all(("edit_file", part, "ok")).plans == (), "of a list that nobody saw no part is the whole"
 
 
+def test_of_several_records_those_that_are_over_do_not_go_on():
+    rows = [{"id": "T-1", "status": "pending"}, {"id": "T-2", "status": "closed"}, {"id": "T-3", "status": "running"}]
+    assert [item.id for item in learn_all(("search", {}, json.dumps(rows))).waiting] == ["T-1", "T-3"]
+
+
 def test_no_block_repeats_a_secret():
     secret = "my password is hunter2"
     lines = learn_all(

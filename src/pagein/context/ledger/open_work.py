@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
@@ -489,7 +489,7 @@ def _ids_that_go_on(text: str, *, may_be_job: bool) -> tuple[re.Match[str], ...]
     lines = text.splitlines(keepends=True)
     starts = tuple(accumulate(map(len, lines), initial=0))
     goes_on = [_GOES_ON.search(line) is not None for line in lines]
-    ids = [(bisect_right(starts, match.start()) - 1, match) for match in _ID.finditer(text)]
+    ids = [(bisect_right(starts, match.start()) - 1, match) for match in _records_not_over(text)]
     in_lines = tuple(match for at, match in ids if goes_on[at] and _GOES_ON.search(_near(text, match)))
     if len({match["id"] for match in in_lines}) > MAX_IDS_PER_RESULT:
         return jobs
@@ -499,6 +499,15 @@ def _ids_that_go_on(text: str, *, may_be_job: bool) -> tuple[re.Match[str], ...]
         if not text[starts[at] : match.start()].strip(" \t\"'{") and any(goes_on[max(0, at - 1) : at + 2])
     )
     return (*jobs, *(in_lines or tuple(islice(beside, 1))))
+
+
+def _records_not_over(text: str) -> Iterator[re.Match[str]]:
+    """Yield the ids in a text, of several those behind which no words say first that it is over."""
+    matches = tuple(_ID.finditer(text))
+    ends = (*(match.start() for match in matches[1:]), len(text))
+    for match, end in zip(matches, ends, strict=False):
+        if len(matches) == 1 or not _is_over(text[match.end() : min(end, match.end() + LINE_MAX_CHARS)]):
+            yield match
 
 
 def _near(text: str, match: re.Match[str]) -> str:
