@@ -435,6 +435,8 @@ def test_an_agent_that_compacts_early_gets_no_cause_to(stack, program, share):
         ("D681PevKs", True),
         ("call_1", False),
         ("functions.get_weather:0", False),
+        ("functions.get_weather2:0", False),
+        ("call_getUser1234", False),
         ("call_function", False),
         ("12345678901", False),
         ("", False),

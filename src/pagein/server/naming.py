@@ -30,14 +30,14 @@ _OWN_KEY = re.compile(r"(?i)(session|conversation|thread|chat)[-_:][0-9a-f]{8}(?
 
 MAX_CALLS = 65_536
 
-_RANDOM_ID = re.compile(r"(?![A-Z]?[a-z]+\d+(?![A-Za-z0-9]))(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
-"""The part of an id that no two calls have. ``call_1``, ``functions.read:0`` and ``function1234`` may be of any run."""
+_RANDOM_ID = re.compile(r"(?![A-Za-z]+\d+(?![A-Za-z0-9]))(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
+"""The part of an id that no two calls have. ``call_1``, ``functions.read:0`` and ``getUser1234`` may be of any run."""
 
 
 def is_random_id(id: str) -> bool:
     """True for the id of a call that no other call has.
 
-    >>> [is_random_id(id) for id in ("call_Xa81kQ02b", "functions.get_weather2:0", "call_function1234")]
+    >>> [is_random_id(id) for id in ("call_Xa81kQ02b", "functions.get_weather2:0", "call_getUser1234")]
     [True, False, False]
     """
     return _RANDOM_ID.search(id) is not None
