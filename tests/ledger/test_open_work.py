@@ -205,6 +205,15 @@ def test_what_goes_on_is_not_over_by_words_about_something_else(id, text):
     assert work.waiting == ()
 
 
+def test_what_a_page_says_ends_nothing():
+    work = WorkLedger()
+    work.learn((1, 0), ToolCall("c", "ask", '{"for": "the column"}'), Observation("c", WAITS["apr-5512"][1]))
+    work.learn((2, 0), ToolCall("c", "read_page", '{"url": "x"}'), Observation("c", "apr-5512 was granted by admin."))
+    assert [item.id for item in work.waiting] == ["apr-5512"]
+    work.learn((3, 0), ToolCall("c", "check", '{"id": "apr-5512"}'), Observation("c", "It was granted by Ana."))
+    assert work.waiting == ()
+
+
 def test_a_notice_of_the_application_ends_what_it_names():
     with AgentMemory.open(":memory:", budget=2_000) as memory:
         memory.record(TaskStep("Move billing to gRPC."))
@@ -251,7 +260,7 @@ def test_what_goes_on_elsewhere_is_named_until_it_is_over(id):
         assert id in block
         assert block.splitlines()[1].startswith("[s1] ")
         assert len(block.splitlines()) == 2
-        act(memory, "look", {"at": "it"}, ends)
+        act(memory, "run", {"at": "it"}, ends)
         assert block_of(memory) == block, "it changes with a compaction alone"
         fill(memory)
         assert block_of(memory) == ""

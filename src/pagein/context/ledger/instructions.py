@@ -37,7 +37,7 @@ _PRESENTS = r"(?:\b(?:translate|summari[sz]e|explain|review|rate|check|improve|f
 """Words of a first line that presents somebody else's text, or asks something about it."""
 
 _TITLE = re.compile(
-    rf"\s*(?![^\n]*{_PRESENTS})(?:[^\n]{{0,80}}(?:\b(?:AGENTS|CLAUDE|GEMINI|SKILL|CONVENTIONS|copilot-instructions)\.md\b|(?<!\w)\.(?:cursor|windsurf|cline)rules\b)[^\n]{{0,80}}"
+    rf"\s*+(?![^\n]*{_PRESENTS})(?:[^\n]{{0,80}}(?:\b(?:AGENTS|CLAUDE|GEMINI|SKILL|CONVENTIONS|copilot-instructions)\.md\b|(?<!\w)\.(?:cursor|windsurf|cline)rules\b)[^\n]{{0,80}}"
     rf"|#{{1,3}} [^\n]{{0,60}}\b{_KINDS}\b[^\n]{{0,60}}|[^\n.!?]{{0,80}}\b{_KINDS}\b[^\n.!?]{{0,60}}:[ \t]*)(?:\n|$)",
     re.IGNORECASE,
 )

@@ -165,6 +165,7 @@ class WaitingItem:
     place: Place
     id: str
     kind: str
+    tool: str
     call: str
     line: str
     end: int | None = None
@@ -292,7 +293,10 @@ class WorkLedger:
             source: [[*version.place, *map(astuple, version.rows)] for version in versions]
             for source, versions in self._plans.items()
         }
-        waiting = [[*item.place, item.id, item.kind, item.call, item.line, item.end] for item in self._waiting.values()]
+        waiting = [
+            [*item.place, item.id, item.kind, item.tool, item.call, item.line, item.end]
+            for item in self._waiting.values()
+        ]
         return [plans, waiting, [[at, *answer] for at, answer in self.answers.items()], self._has_called]
 
     @classmethod
@@ -359,7 +363,7 @@ class WorkLedger:
                 about, line = _clip(_shown_call(call), CALL_MAX_CHARS), _words_around(part, match.end())
                 if holds_secret(about) or holds_secret(line):
                     about, line = call.name, id
-                item = WaitingItem(place, id, kind[0].lower() if kind else "job", about, line)
+                item = WaitingItem(place, id, kind[0].lower() if kind else "job", call.name, about, line)
                 # What is asked for again and goes on stays under the call that began it.
                 self._waiting[id] = item if before is None or before.end is not None else before
         while len(self._waiting) > MAX_WAITING:
@@ -367,9 +371,12 @@ class WorkLedger:
             del self._waiting[next(over, next(iter(self._waiting)))]
 
     def _close_named(self, position: int, call: ToolCall, result: str, *, has_failed: bool) -> None:
-        """End what a call names and its result says to be over, and what the call itself ends."""
+        """End what a call names and its result says to be over, and what the call itself ends.
+
+        Of what a call does not name, only the tool that began it says so: a page or a mail may say anything.
+        """
         for part in _parts(result):
-            self._close(position, part)
+            self._close(position, part, call.name)
         ends = not has_failed and (_ENDS.search(call.name) or _ENDS.search(call.arguments)) is not None
         status = _STATUS.search(result, 0, NOTICE_CHARS)
         verdict = _is_over(status["status"] if status else result if _is_short(result) else "")
@@ -378,9 +385,10 @@ class WorkLedger:
             if is_named and (ends if verdict is None else verdict):
                 self._waiting[id] = replace(item, end=position)
 
-    def _close(self, position: int, text: str) -> None:
+    def _close(self, position: int, text: str, tool: str = "") -> None:
         for id, item in list(self._waiting.items()):
-            match = _name(id, item.kind).search(text) if item.end is None and id in text else None
+            may_end = item.end is None and tool in ("", item.tool) and id in text
+            match = _name(id, item.kind).search(text) if may_end else None
             if match is None:
                 continue
             start, stop = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
