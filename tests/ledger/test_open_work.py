@@ -6,6 +6,7 @@ import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, UnknownHandle
 from pagein.context.compaction.registry import POLICIES
+from pagein.context.ledger import block
 from pagein.context.ledger.open_work import HIDDEN_WORDS, MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
 from pagein.tokens.encodings import Encoding
@@ -445,3 +446,17 @@ def test_a_result_that_a_list_has_in_other_words_brings_no_older_tasks_back():
         memory.record_messages(listed("Nothing has been changed: no disk.", 4))
         versions = memory._runtime.state.fold.ledger.work.to_state()[0]["todos"]
         assert [version[0] for version in versions] == [1, 3]
+
+
+def test_a_view_of_which_nothing_is_due_counts_no_request_for_blocks(monkeypatch):
+    counted = []
+    real = block.request_cost
+    monkeypatch.setattr(block, "request_cost", lambda entries, counter: counted.append(1) or real(entries, counter))
+    with AgentMemory.open(":memory:", budget=4_000, page_in=0) as memory:
+        memory.record(TaskStep("Read the files."))
+        fill(memory, 40)
+        assert memory.view().has_replaced_entries
+        assert counted == []
+        act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
+        fill(memory, 40)
+        assert counted

@@ -118,15 +118,15 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks, has_room: Callabl
     hidden = _hidden_handles(view)
     bare = [at for at, entry in enumerate(view.run) if hidden and _is_bare_notice(entry)]
     answered = with_answers(view, ledger, bare)
+    # The sizes, and the place of the notice, do not depend on what is free, so that the request stays the same while the run grows.
+    sizes = ledger_sizes(view.limit) if due.statements or due.failures or due.work.keys else ()
+    shorter = tuple(size for size in HALVES if sizes and size < sizes[-1])
     for candidate in (view,) if answered is view else (answered, view):
         run = tuple(
             replace(entry, messages=(), tokens=0) if at in bare and _is_bare_notice(entry) else entry
             for at, entry in enumerate(candidate.run)
         )
         base, has_answers = replace(candidate, run=run), candidate is not view
-        # The sizes, and the place of the notice, do not depend on what is free, so that the request stays the same while the run grows.
-        sizes = ledger_sizes(view.limit)
-        shorter = (size for size in HALVES if size < sizes[-1])
         for size in (*sizes, *shorter, *((0,) if hidden or has_answers else ())):
             entries = _say_notice(hidden, _build_blocks(base, ledger, blocks, due, size, view.limit), base)
             with_blocks = replace(base, front=(*view.front, *entries))

@@ -126,6 +126,16 @@ def error_key(error: str) -> str:
     return " ".join(_VARYING.sub("#", error).casefold().split())
 
 
+def clip_line(text: str, characters: int) -> str:
+    """Return a text on one line, cut to so many characters.
+
+    >>> clip_line("one  two three", 8) == "one two" + chr(0x2026)
+    True
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"
+
+
 def _find_lines(lines: list[str]) -> Iterator[str]:
     """Yield the lines that are errors, the last first."""
     for line in reversed(lines):

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pagein.context.ledger.error_lines import error_key, find_errors, has_failed
+from pagein.context.ledger.error_lines import clip_line, error_key, find_errors, has_failed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import format_call
 from pagein.events.steps import Observation, ToolCall, as_text
@@ -80,7 +80,7 @@ class FailureLedger:
                 _append(results, CallResult(position, index, shown, ""))
         for number, (key, error) in enumerate(by_key.items()):
             results = self._results[key] = self._results.pop(key, [])
-            _append(results, CallResult(position, index, shown, _clip(error, ERROR_MAX_CHARS), number=number))
+            _append(results, CallResult(position, index, shown, clip_line(error, ERROR_MAX_CHARS), number=number))
         while len(self._results) > MAX_FAILURES:
             del self._results[next(iter(self._results))]
 
@@ -154,9 +154,4 @@ def _append(results: list[CallResult], result: CallResult) -> None:
 
 def _shown_call(call: ToolCall) -> str:
     line = format_call(call.name, call.arguments)
-    return _clip(line.alone or line.text, CALL_MAX_CHARS)
-
-
-def _clip(text: str, characters: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"
+    return clip_line(line.alone or line.text, CALL_MAX_CHARS)

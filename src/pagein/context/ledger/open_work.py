@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
-from pagein.context.ledger.error_lines import has_failed
+from pagein.context.ledger.error_lines import clip_line, has_failed
 from pagein.context.ledger.task_lists import (
     TaskList,
     TaskRow,
@@ -112,6 +112,9 @@ _CREATES, _UPDATES = (
     ),
 )
 """Names of tools that add one task to a list, and that change one."""
+
+ONE_BY_ONE = "tasks"
+"""The source of the list of such tasks."""
 
 _NAMED_STATES: tuple[tuple[re.Pattern[str], TaskState], ...] = (
     (re.compile(r"(?<!in)(?<!un)complete|finish|close|done", re.IGNORECASE), "done"),
@@ -231,7 +234,7 @@ class WorkLedger:
             return  # nobody spoke
         self.note_step(position)
         if is_own and self._has_called:
-            self.answers[position] = WorkAnswer(_without_secret(_clip(_drop_prelude(text), ANSWER_MAX_CHARS)))
+            self.answers[position] = WorkAnswer(_without_secret(clip_line(_drop_prelude(text), ANSWER_MAX_CHARS)))
             while len(self.answers) > MAX_ANSWERS:
                 del self.answers[next(iter(self.answers))]
         self._has_called = is_own and self._has_called
@@ -332,7 +335,7 @@ class WorkLedger:
         if not creates and not updates:
             return
         fields = parse_arguments(call.arguments)
-        versions = self._plans.get(call_source := "tasks", [])
+        versions = self._plans.get(ONE_BY_ONE, [])
         rows = {row.id: row for row in (versions[-1].rows if versions else ())}
         text, state = read_text(fields), read_state(fields.get("status"))
         ids = {name: read_id(value).lstrip("#") for name, value in fields.items() if name.lower().endswith("id")}
@@ -350,7 +353,7 @@ class WorkLedger:
         if not text:
             return
         rows[id] = TaskRow(id, text, state or (old.state if old else "open"))
-        self._add_version(place, TaskList(call_source, tuple(rows.values())))
+        self._add_version(place, TaskList(ONE_BY_ONE, tuple(rows.values())))
 
     def _find_waiting(self, place: Place, call: ToolCall, text: str) -> None:
         for part in _parts(text):
@@ -360,7 +363,7 @@ class WorkLedger:
                     continue  # a log
                 before = self._waiting.pop(id, None)
                 kind = _WORD.match(part[match.start() : match.start("id")])
-                about, line = _clip(_shown_call(call), CALL_MAX_CHARS), _words_around(part, match.end())
+                about, line = clip_line(_shown_call(call), CALL_MAX_CHARS), _words_around(part, match.end())
                 if holds_secret(about) or holds_secret(line):
                     about, line = call.name, id
                 item = WaitingItem(place, id, kind[0].lower() if kind else "job", call.name, about, line)
@@ -452,7 +455,7 @@ def _render_task(row: TaskRow) -> str:
 
 def _render_waiting(item: WaitingItem, *, is_short: bool) -> str:
     if is_short:
-        return f"[{_handle(item.place)}] {item.id}: {_clip(item.call, SHORT_CALL_MAX_CHARS)}"
+        return f"[{_handle(item.place)}] {item.id}: {clip_line(item.call, SHORT_CALL_MAX_CHARS)}"
     return f"[{_handle(item.place)}] {item.call} > {item.line}"
 
 
@@ -533,7 +536,7 @@ def _words_around(text: str, end: int) -> str:
     """Return the words around an id on one line."""
     before = " ".join(text[:end].split())
     first = max(0, len(before) - LINE_MAX_CHARS + AFTER_ID_MAX_CHARS)
-    behind = " " * text[end : end + 1].isspace() + _clip(text[end:], AFTER_ID_MAX_CHARS)
+    behind = " " * text[end : end + 1].isspace() + clip_line(text[end:], AFTER_ID_MAX_CHARS)
     return ("\u2026" * bool(first) + before[first:] + behind).rstrip()
 
 
@@ -550,8 +553,3 @@ def _without_secret(text: str) -> str:
 def _shown_call(call: ToolCall) -> str:
     line = format_call(call.name, call.arguments)
     return line.alone or line.text
-
-
-def _clip(text: str, characters: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"

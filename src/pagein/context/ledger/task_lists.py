@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pagein.context.ledger.error_lines import clip_line
 from pagein.events.identifiers import parse_arguments
 
 TaskState = Literal["done", "now", "open", "blocked", "dropped"]
@@ -100,7 +101,7 @@ def find_boxes(text: str) -> Iterator[TaskRow]:
     ['done', 'open']
     """
     for box in _CHECKBOX.finditer(text[:MAX_SCANNED_CHARS]):
-        words = _one_line(box["text"])
+        words = clip_line(box["text"], TASK_MAX_CHARS)
         match = _TASK_ID.match(words)
         id, text = (match["id"], words[match.end() :]) if match else ("", words)
         yield TaskRow(id, text, _BOXES.get(box["mark"], "done"))
@@ -113,12 +114,12 @@ def read_state(value: object) -> TaskState | None:
 
 def read_id(value: object) -> str:
     """Return the id of a task in a row; "" for a value that is none."""
-    return _one_line(str(value), 100) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return clip_line(str(value), 100) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def read_text(row: Mapping[str, Any]) -> str:
     """Return the words of a task in a row; "" where it has none."""
-    return _one_line(next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), ""))
+    return clip_line(next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), ""), TASK_MAX_CHARS)
 
 
 def _rows_of(value: object) -> Iterator[TaskRow]:
@@ -131,8 +132,3 @@ def _rows_of(value: object) -> Iterator[TaskRow]:
         state = read_state(row.get("status")) if isinstance(row, dict) else None
         if state is not None and (text := read_text(row)):
             yield TaskRow(read_id(row.get("id", "")), text, state)
-
-
-def _one_line(text: str, characters: int = TASK_MAX_CHARS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"
