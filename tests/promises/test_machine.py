@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
+from summarizing_machine import SummarizingMachine
 
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.context.compaction.policies.window import Window
@@ -15,7 +16,7 @@ from pagein.events.entries import Compaction
 from pagein.events.steps import Image, Text
 from pagein.memory.options import Options
 from pagein.testing import machine_inputs
-from pagein.testing.machine import LOCAL, MemoryMachine, SummarizingMachine, chosen_profile, profile
+from pagein.testing.machine import LOCAL, MemoryMachine, chosen_profile, profile
 
 
 class OnSQLite(MemoryMachine):

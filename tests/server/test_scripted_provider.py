@@ -9,6 +9,7 @@ import pytest
 from google import genai
 
 from pagein.testing.provider import Answer, Call, Fault, ScriptedProvider, ToolLoop, serve_app
+from tests._support.schema_provider import SchemaProvider
 
 pytestmark = pytest.mark.slow
 
@@ -123,7 +124,7 @@ def test_calls_need_not_fit_the_schema_and_the_answer_behind_them_must():
     schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"], "additionalProperties": False}  # fmt: skip
     form = {"type": "json_schema", "json_schema": {"name": "r", "strict": True, "schema": schema}}
     tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
-    with serve_app(ScriptedProvider(ToolLoop(1, end="three"))) as url, httpx2.Client(base_url=url) as client:
+    with serve_app(SchemaProvider(ToolLoop(1, end="three"))) as url, httpx2.Client(base_url=url) as client:
         body = {
             "model": "m",
             "messages": [{"role": "user", "content": "Count."}],

@@ -9,9 +9,9 @@ from pagein.models import ModelRequest
 from pagein.models.anthropic import AnthropicModel
 from pagein.models.openai_chat import OpenAIModel
 from pagein.summaries.reply_parser import REPLY_SCHEMA
-from pagein.testing.provider import ScriptedProvider, serve_app
-from pagein.testing.provider.app import find_misfit, find_schema, find_schema_problems
+from pagein.testing.provider import serve_app
 from pagein.testing.provider.scripts import Answer
+from tests._support.schema_provider import SchemaProvider, find_misfit, find_schema, find_schema_problems
 
 pytest.importorskip("uvicorn")
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ BUILDERS = pytest.mark.parametrize("build", [build_openai, build_anthropic, buil
 
 @pytest.fixture
 def provider():
-    provider = ScriptedProvider(lambda question: Answer(json.dumps(RECORD)))
+    provider = SchemaProvider(lambda question: Answer(json.dumps(RECORD)))
     with serve_app(provider) as url:
         yield provider, url
 
