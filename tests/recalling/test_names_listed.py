@@ -4,7 +4,7 @@ import json
 
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.floor import CLIP_TOKENS
-from pagein.context.page_in import _drop_contained_names
+from pagein.context.page_in.likely import _drop_contained_names
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 

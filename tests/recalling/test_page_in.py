@@ -10,7 +10,8 @@ import pytest
 
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.base import Plan
-from pagein.context.page_in import PAGE_IN_MIN_TOKENS, UNASKED_MAX_SHARE, choose_turns
+from pagein.context.page_in.limits import PAGE_IN_MIN_TOKENS, UNASKED_MAX_SHARE
+from pagein.context.page_in.turns import choose_turns
 from pagein.context.salience.lines import strip_line_number
 from pagein.context.worth import pays_sooner
 from pagein.errors import ConfigurationError, LogBusy

@@ -6,7 +6,7 @@ import pytest
 
 from pagein import AgentMemory, OverBudget
 from pagein.context.compaction.registry import POLICIES
-from pagein.context.page_in import TALK_FREE_FACTOR, TALK_MAX_TOKENS
+from pagein.context.page_in.limits import TALK_FREE_FACTOR, TALK_MAX_TOKENS
 from pagein.testing.scripted_writer import ScriptedModel
 
 TOWNS = ("Lisbon", "Oslo", "Kyoto", "Quito", "Perth", "Malmö", "Turin", "Leeds", "Bergen", "Nantes")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any
 
-from pagein.context.page_in_sources import BlockSource
+from pagein.context.page_in.sources import BlockSource
 from pagein.errors import PageinError
 from pagein.events.handles import observation_handle, step_handle
 from pagein.formats.sdk_objects import cache_written

@@ -53,12 +53,23 @@ RESERVED_LINE_MAX_TOKENS = 60
 
 
 class ExtractLine(NamedTuple):
-    """A line of an extract and its position in the run; ``mark`` is ``> `` for an action, ``! `` for a failure."""
+    """A line of an extract and its position in the run; ``mark`` is ``user: ``, ``> `` for an action, ``! `` for a failure or ""."""
 
     position: int
     order: int
     text: str
     mark: str
+
+    @classmethod
+    def of(cls, line: TrackedLine) -> ExtractLine:
+        """Return a tracked line as it is shown: quoted where no mark stands before it, as it could pass for another's."""
+        mark = "user: " if line.is_request else "> " if line.is_action else "! " if line.is_failure else ""
+        return cls(line.position, line.order, line.text if mark else quote_lines(line.text), mark)
+
+    @property
+    def marked(self) -> str:
+        """The line behind its mark."""
+        return self.mark + self.text
 
 
 NO_LINES: Mapping[str, TrackedLine] = MappingProxyType({})
@@ -312,19 +323,6 @@ def _reserve_shares(
 def _build_extract(tracked: Mapping[str, TrackedLine], candidates: Sequence[ExtractCandidate]) -> Extract:
     names_in_lines = {name for candidate in candidates if candidate.is_line for name in candidate.names}
     lines = {candidate.key: tracked[candidate.key] for candidate in candidates if candidate.is_line}
-    extract_lines = [ExtractLine(line.position, line.order, shown_text(line), mark_of(line)) for line in lines.values()]
-    extract_lines.sort(key=lambda line: (line.position, line.order))
+    extract_lines = sorted(map(ExtractLine.of, lines.values()), key=lambda line: (line.position, line.order))
     alone = (candidate.key for candidate in candidates if not candidate.is_line)
     return Extract(tuple(extract_lines), tuple(name for name in alone if name not in names_in_lines))
-
-
-def shown_text(line: TrackedLine) -> str:
-    """The text of a line as it stands in an extract: quoted where no mark stands before it, as it could pass for another's."""
-    return line.text if mark_of(line) else quote_lines(line.text)
-
-
-def mark_of(line: TrackedLine) -> str:
-    """The mark before a line in an extract: of the user's words, an action or a failure."""
-    if line.is_request:
-        return "user: "
-    return "> " if line.is_action else "! " if line.is_failure else ""

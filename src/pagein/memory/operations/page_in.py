@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pagein.context import page_in as paging
 from pagein.context.compaction.base import newest_user_position
+from pagein.context.page_in.build import PageIn, SourcedBlock, build_page_in
+from pagein.context.page_in.likely import MAX_HITS, build_likely
+from pagein.context.page_in.limits import (
+    PAGE_IN_MIN_TOKENS,
+    TALK_FREE_FACTOR,
+    available_tokens,
+    has_question,
+    is_user_turn,
+    searched_talk_tokens,
+    talk_tokens,
+)
+from pagein.context.page_in.named import NamedFault, find_fault, find_used
+from pagein.context.page_in.query import Question, build_query, build_question, merge_hits
+from pagein.context.page_in.text import DAY_TOKENS, FRAME_TOKENS, REPLACED
+from pagein.context.page_in.turns import TURN_HITS, choose_turns, divide_tokens, recent_turn
 from pagein.context.talk import is_speech_step, speech_share
 from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
@@ -32,10 +46,10 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         with run.problems.guard("nothing is indexed ahead of need"):
             yield from Call(lambda runtime: runtime.search.index(AHEAD_OF_NEED_PER_TURN))
         return view
-    state, is_asked = run.page_in, paging.is_user_turn(view)
+    state, is_asked = run.page_in, is_user_turn(view)
     view_so_far = _with_earlier(run, view)
     # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
-    fault = paging.NamedFault() if is_asked else paging.find_fault(view_so_far, state.visible)
+    fault = NamedFault() if is_asked else find_fault(view_so_far, state.visible)
     last_fault = -1 if state.occasion is None else state.occasion.fault
     fault_position = fault.position if fault.names else last_fault
     if not state.begin(PageInOccasion(run.last_compaction, newest_user_position(view), fault_position)):
@@ -43,13 +57,13 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     if is_asked:
         _make_space(run, view)
         view_so_far = _with_page_ins(state, view)
-    room = paging.available_tokens(view_so_far, state.share, state.tokens, is_fault=bool(fault.names))
-    if room < paging.PAGE_IN_MIN_TOKENS:
+    tokens = available_tokens(view_so_far, state.share, state.tokens, is_fault=bool(fault.names))
+    if tokens < PAGE_IN_MIN_TOKENS:
         return view_so_far
-    if paging.talk_room(view, state.share) >= paging.PAGE_IN_MIN_TOKENS:
-        new = yield from _find_turns(run, view_so_far, room)
+    if talk_tokens(view, state.share) >= PAGE_IN_MIN_TOKENS:
+        new = yield from _find_turns(run, view_so_far, tokens)
     else:
-        page_in = yield from _find_page_in(run, view_so_far, room, fault)
+        page_in = yield from _find_likely(run, view_so_far, tokens, fault)
         new = () if page_in is None else (page_in,)
     with_page_ins = view_so_far.with_tail((*view_so_far.tail, *(page_in.entry for page_in in new)))
     if not new or with_page_ins.tokens > view.limit:
@@ -64,10 +78,10 @@ def _make_space(run: RunState, view: View) -> None:
     Where talk goes on without a question, the newest turns that left stay, and the provider's cache has them.
     """
     state = run.page_in
-    room = paging.talk_room(view, state.share)
-    if state.tokens > max(view.limit * state.share, room) / 2:
+    tokens = talk_tokens(view, state.share)
+    if state.tokens > max(view.limit * state.share, tokens) / 2:
         state.shown = tuple(
-            page_in for page_in in state.shown if page_in.has_newest_turns and room and not paging.asks(view)
+            page_in for page_in in state.shown if page_in.has_newest_turns and tokens and not has_question(view)
         )
 
 
@@ -75,7 +89,7 @@ def _with_earlier(run: RunState, view: View) -> View:
     """The view with the page-ins since the last compaction; they are dropped where they do not fit any more."""
     state = run.page_in
     state.end_with(run.last_compaction)
-    state.used = paging.find_used(view, [page_in.entry for page_in in state.shown], state.visible)
+    state.used = find_used(view, [page_in.entry for page_in in state.shown], state.visible)
     if _with_page_ins(state, view).tokens > view.limit:
         state.shown = ()
     return _with_page_ins(state, view)
@@ -93,11 +107,11 @@ def prepare_page_in(run: RunState) -> Flow[None]:
         yield from add_page_in(run, view)
 
 
-def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault) -> Flow[paging.PageIn | None]:
+def _find_likely(run: RunState, view: View, tokens: int, fault: NamedFault) -> Flow[PageIn | None]:
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
-    is_asked = paging.is_user_turn(view)
+    is_asked = is_user_turn(view)
     # A question asks for its own words: beside those of the newest step they would find its neighbours first.
-    query = paging.build_question(view).text if is_asked else paging.build_query(view)
+    query = build_question(view).text if is_asked else build_query(view)
     hits: tuple[Hit, ...] = ()
     # What was named out of view says what is needed: to look for every word of the task beside it takes three times as long.
     words = " ".join(sorted(fault.names)) if fault.names else query
@@ -105,77 +119,76 @@ def _find_page_in(run: RunState, view: View, room: int, fault: paging.NamedFault
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
         now = yield from _now()
-        hits = yield from _search(run, Query(words, paging.MAX_HITS, exclude=view.verbatim_positions, now=now))
-    return paging.build_page_in(
-        view, room, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits
-    )
+        hits = yield from _search(run, Query(words, MAX_HITS, exclude=view.verbatim_positions, now=now))
+    return build_likely(view, tokens, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits)
 
 
-def _find_turns(run: RunState, view: View, room: int) -> Flow[tuple[paging.PageIn, ...]]:
-    """Find whole turns for the user's words; what they leave of the room is for the newest turns that left.
+def _find_turns(run: RunState, view: View, tokens: int) -> Flow[tuple[PageIn, ...]]:
+    """Find whole turns for the user's words; what they leave of the tokens is for the newest turns that left.
 
-    Where tools are called, lines and names of the run have their part.
+    Where tools are called, lines and names of the run have their part instead.
     """
-    calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
-    build, worth = paging.build_page_in, page_in_worth(run.page_in.prices)
-    most = int((room - paging.FRAME_TOKENS) * (speech_share(view) if calls_tools else 1))
-    for_words = int(paging.TALK_FREE_FACTOR * paging.search_room(view, run.page_in.share)) - paging.FRAME_TOKENS
-    question = paging.build_question(view)
-    query, visible = question.text, run.page_in.visible
-    in_sight = view.verbatim_positions.union(*(page_in.turns for page_in in run.page_in.shown))
-    turns = yield from _turns_for(run, view, question, in_sight, min(most, for_words))
-    if calls_tools or any(page_in.has_newest_turns for page_in in run.page_in.shown):
-        for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=not calls_tools)
-        return () if for_question is None else (for_question,)
-    newest = yield from _newest_turns_that_left(run, view, in_sight, most)
-    turns, newest = paging.divide_room(turns, newest, most - paging.FRAME_TOKENS, view.counter)
-    for_question = build(view, room, query, visible, worth=worth, turns=turns, only_turns=True)
-    free = room - (0 if for_question is None else for_question.entry.tokens)
-    recent = build(view, free, query, visible, worth=worth, turns=newest, only_turns=True)
+    state, question = run.page_in, build_question(view)
+    in_sight = view.verbatim_positions.union(*(page_in.turns for page_in in state.shown))
+    searched = int(TALK_FREE_FACTOR * searched_talk_tokens(view, state.share)) - FRAME_TOKENS
+    if any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep)):
+        most = int((tokens - FRAME_TOKENS) * speech_share(view))
+        turns = yield from _turns_for(run, view, question, in_sight, min(most, searched))
+        worth = page_in_worth(state.prices)
+        likely = build_likely(view, tokens, question.text, state.visible, worth=worth, turns=turns)
+        return () if likely is None else (likely,)
+    most = tokens - FRAME_TOKENS
+    turns = yield from _turns_for(run, view, question, in_sight, min(most, searched))
+    newest: tuple[SourcedBlock, ...] = ()
+    if not any(page_in.has_newest_turns for page_in in state.shown):
+        newest = yield from _newest_turns_that_left(run, view, in_sight, most)
+        turns, newest = divide_tokens(turns, newest, most - FRAME_TOKENS, view.counter)
+    for_question = build_page_in(view, tokens, turns)
+    recent = build_page_in(view, tokens - (0 if for_question is None else for_question.entry.tokens), newest)
     # What the next message replaces stands last.
     return tuple(page_in for page_in in (recent, for_question) if page_in is not None)
 
 
 def _turns_for(
-    run: RunState, view: View, question: paging.Question, in_sight: frozenset[int], tokens: int
-) -> Flow[tuple[paging.SourcedBlock, ...]]:
+    run: RunState, view: View, question: Question, in_sight: frozenset[int], tokens: int
+) -> Flow[tuple[SourcedBlock, ...]]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     now = yield from _now()
     searches: list[Sequence[Hit]] = []
     # In one query the words of the exchange, which are many, would outweigh the user's.
     for words in filter(None, question):
-        query = Query(words, paging.TURN_HITS, exclude=in_sight, now=now)
+        query = Query(words, TURN_HITS, exclude=in_sight, now=now)
         searches.append((yield from _search(run, query)))
-    hits = paging.merge_hits(searches) if len(searches) > 1 else [hit for every in searches for hit in every]
+    hits = merge_hits(searches) if len(searches) > 1 else [hit for every in searches for hit in every]
     texts: dict[str, str] = {}
     replaced = run.fold.ledger.superseded_texts()
     for hit in hits:
         if hit.handle not in texts:
             texts[hit.handle] = yield from _whole_text(run, hit, replaced)
-    return paging.choose_turns(hits, texts, tokens, view.counter, question.text)
+    return choose_turns(hits, texts, tokens, view.counter, question.text)
 
 
 def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple[str, ...]]) -> Flow[str]:
     """The whole text that a part is from, without what was replaced: an old rule must not come back as if it were valid."""
     text = part.text if part.whole else str((yield from expand(run, part.handle)))
     for old in replaced.get(part.position, ()):
-        text = text.replace(old, paging.REPLACED)
+        text = text.replace(old, REPLACED)
     return text
 
 
 def _newest_turns_that_left(
     run: RunState, view: View, in_sight: frozenset[int], tokens: int
-) -> Flow[tuple[paging.SourcedBlock, ...]]:
+) -> Flow[tuple[SourcedBlock, ...]]:
     """Read the newest turns that left the view since it was cleared and are not in sight, whole, until one does not fit."""
     from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
     from pagein.search.passages import passages  # noqa: PLC0415
 
     ends = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
-    last, turns, days = max(ends, default=0), list[paging.SourcedBlock](), {""}
+    last, turns, days = max(ends, default=0), list[SourcedBlock](), {""}
     replaced = run.fold.ledger.superseded_texts()
     oldest = max(run.fold.cleared, last - TURNS_READ_MOST)
-    while last > oldest and tokens >= paging.PAGE_IN_MIN_TOKENS:
+    while last > oldest and tokens >= PAGE_IN_MIN_TOKENS:
         first = max(oldest, last - TURNS_READ_AT_ONCE)
         for entry in reversed((yield from Read(first, last))):
             if entry.position in in_sight or not is_speech_step(entry.body):
@@ -185,8 +198,8 @@ def _newest_turns_that_left(
             part = next((part for part in passages(said) if part.position == entry.position), None)
             if part is None or part.text == ERASED:
                 continue
-            turn = paging.recent_turn(part, (yield from _whole_text(run, part, replaced)))
-            cost = view.counter.text(turn.text) + 1 + (0 if turn.day in days else paging.DAY_TOKENS)
+            turn = recent_turn(part, (yield from _whole_text(run, part, replaced)))
+            cost = view.counter.text(turn.text) + 1 + (0 if turn.day in days else DAY_TOKENS)
             if cost > tokens:
                 return tuple(turns)
             tokens -= cost

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
-from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, day_of, turn_block, under_days
-from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum
+from pagein.context.page_in.sources import BlockSource, numbered_lines, text_checksum
+from pagein.context.page_in.text import REPLACED, day_of, line_block, passage_block, render_page_in, turn_block
+from pagein.context.salience.extract import ExtractLine
 from pagein.context.view.fold import Fold, undone_positions
-from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
+from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
 from pagein.errors import PageinError
 from pagein.events.entries import Erased, FactStated
-from pagein.events.quoting import quote_lines
 from pagein.facts.owners import Owners
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, rename_roles
@@ -173,6 +173,7 @@ class _PastRun:
     def _page_in(self, record: PageInRecord) -> Flow[ViewEntry]:
         """The page-in, from the run as it was at the page-in's head."""
         turns: list[tuple[int, str, str]] = []
+        names: list[str] = []
         blocks: list[str] = []
         tracker = self._state.fold.tracker
         has_lines = any(source.kind == "lines" for source in record.blocks)
@@ -180,22 +181,21 @@ class _PastRun:
         by_order = {line.order: line for table in tables for line in table.values()}
         try:
             if record.names:
-                names = list(tracker.names)
-                blocks.append(NAMED + " ".join(names[number] for number in record.names))
+                tracked_names = list(tracker.names)
+                names = [tracked_names[number] for number in record.names]
             for source in record.blocks:
                 if source.kind in ("turn", "recent"):
                     turns.append((source.position, *(yield from self._turn(source))))
                 elif source.kind == "lines":
-                    blocks.append(line_block(source.position, [by_order[at] for at in source.lines or ()]))
+                    lines = [ExtractLine.of(by_order[at]) for at in source.lines or ()]
+                    blocks.append(line_block(source.position, lines))
                 else:
                     blocks.append((yield from self._found_block(source, record.head)))
         except (IndexError, KeyError, PageinError):
             self._missing.append("the page-in")
         if not record.is_complete:
             self._missing.append("the page-in")
-        in_order = under_days(turn[1:] for turn in sorted(turns, key=lambda turn: turn[0]))
-        item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
-        return make_entry(item, record.head, record.head, self._run.counter, tier="recalled", why=WHY)
+        return render_page_in(turns, names, blocks, record.head, self._run.counter)
 
     def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
         passages = yield from self._passages(source)
@@ -203,9 +203,7 @@ class _PastRun:
         if passage is None:
             raise IndexError(source.position)
         lines = numbered_lines(passage.text, source.lines or ())
-        return "\n".join(
-            (f"[{passage.handle}] {passage.role}, {head - source.position} entries ago:", *map(quote_lines, lines))
-        )
+        return passage_block(passage.handle, passage.role, head - source.position, lines)
 
     def _turn(self, source: BlockSource) -> Flow[tuple[str, str]]:
         """The day and the block of a turn."""

@@ -12,7 +12,7 @@ from pagein.context.compaction.apply import plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.compaction.episodes import shortens_unread
 from pagein.context.ledger.block import own_tokens, reserve_tokens, with_ledger
-from pagein.context.page_in import is_user_turn, question_room
+from pagein.context.page_in.limits import is_user_turn, reserved_tokens
 from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
@@ -239,7 +239,7 @@ def reserve_room(run: RunState, view: View) -> Reserve:
     ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
     if not is_user_turn(view):
         return Reserve(ledger)
-    return Reserve(ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share))
+    return Reserve(ledger, reserved_tokens(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share))
 
 
 def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pagein.context.salience.extract import mark_of, shown_text
-from pagein.context.salience.tracker import TrackedLine
-from pagein.events.handles import step_handle
+from pagein.events.handles import parse_handle
+
+if TYPE_CHECKING:
+    from pagein.search.base import Hit
 
 BlockKind = Literal["search", "lines", "turn", "recent"]
 """How a block came into a page-in: found for the newest step, likely lines of the run, a turn for the user's words, or one of the
@@ -36,6 +37,25 @@ class BlockSource(NamedTuple):
     part: int
     lines: tuple[int, ...] | None
     of: int = 0
+
+
+def turn_source(hit: Hit, shown: str, whole: str) -> BlockSource:
+    """The source of a turn of which this is shown of its ``whole`` text."""
+    return BlockSource(
+        "turn", hit.position, _part_of(hit), number_lines(whole, [whole] if shown == whole else shown.split("\n"))
+    )
+
+
+def passage_source(hit: Hit, shown: str) -> BlockSource:
+    """The source of a block that shows lines of a hit."""
+    return BlockSource(
+        "search", hit.position, _part_of(hit), number_lines(hit.text, shown.split("\n")), text_checksum(hit.text)
+    )
+
+
+def _part_of(hit: Hit) -> int:
+    handle = parse_handle(hit.handle)
+    return WHOLE_PART if handle is None or handle.observation is None else handle.observation
 
 
 def text_checksum(text: str) -> int:
@@ -115,8 +135,3 @@ def _as_ranges(numbers: Sequence[int]) -> Iterator[int]:
                 count += 1
             yield from (first, count)
         at += count
-
-
-def line_block(position: int, lines: Sequence[TrackedLine]) -> str:
-    """The block of a step's likely lines."""
-    return "\n".join((f"[{step_handle(position)}]", *(mark_of(line) + shown_text(line) for line in lines)))
