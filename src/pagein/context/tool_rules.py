@@ -13,10 +13,10 @@ from pagein.errors import ConfigurationError
 from pagein.events.identifiers import format_call
 from pagein.events.steps import ToolCall
 
-_PICTURE_TOOL = re.compile(r"screenshot|(?:browser|page|dom|take)_?(?:snapshot|state)", re.IGNORECASE)
+_PICTURE_TOOL = re.compile(r"(?i)screenshot|(?:browser|page|dom|take)_?(?:snapshot|state)")
 """Names of tools whose newest result says all that an older one said, whatever they are called with."""
 
-_LISTING_TOOL = re.compile(r"(?:list|ls)(?:_?(?:dir|director(?:y|ies)|files|folders?|processes|tabs))?", re.IGNORECASE)
+_LISTING_TOOL = re.compile(r"(?i)(?:list|ls)(?:_?(?:dir|director(?:y|ies)|files|folders?|processes|tabs))?")
 _STATE_COMMAND = re.compile(
     r"(?:cd\s+[^|;&<>\s]+\s*&&\s*)?(?:git(?:\s+-C\s+\S+)?\s+(?:status|branch|stash\s+list)|ls|tree|pwd|ps|jobs|df|free|uptime|nvidia-smi"
     r"|squeue|docker\s+(?:compose\s+)?(?:ps|images)|kubectl(?:\s+-\S+(?:\s+[^-\s]\S*)?)*\s+(?:get|top)|helm\s+(?:list|status)|systemctl\s+status"

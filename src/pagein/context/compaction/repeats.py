@@ -32,8 +32,7 @@ COMPARED_RESULTS = 3
 """Newer results that an older one is compared with: those that have most of its lines."""
 
 _NUMBER = re.compile(
-    r"(?<![\w./-])(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.,]*Z?)?|\d(?:[.,:]?\d)*(?:[a-z%]{1,3}\d{0,4}){0,4})(?![\w/-])",
-    re.IGNORECASE,
+    r"(?i)(?<![\w./-])(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.,]*Z?)?|\d(?:[.,:]?\d)*(?:[a-z%]{1,3}\d{0,4}){0,4})(?![\w/-])"
 )
 
 SHOWN_LINES, SHOWN_CHARS = 8, 400

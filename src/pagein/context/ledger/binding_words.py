@@ -89,7 +89,7 @@ def common_words(language: str) -> frozenset[str]:
 
 
 _NUMBER_WORDS = re.compile(
-    r"\d|[一二三四五六七八九十百千万两]"
+    r"(?i)\d|[一二三四五六七八九十百千万两]"
     r"|\b(?:(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|zwanzig|drei(?:ß|ss)ig|vierzig|fünfzig|hundert|tausend)\w*|halbe\w*"
     r"|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|quinze|vingt|trente|quarante|cinquante|cent|mille"
     r"|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|quince|veinte|treinta|cincuenta|cien|mil|dois|duas|três|quatro|sete|oito|nove|dez|doze|vinte|trinta|cinquenta|cem"
@@ -106,8 +106,7 @@ _NUMBER_WORDS = re.compile(
     r"|iki|üç\w*|dört|beş|altı|yedi|sekiz|dokuz|yirmi|otuz|elli|yüz|bin|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|नौ|दस|बारह|बीस|सौ|हज़ार|हजार)(?!\w)"
     r"|(?:اثن|ثلاث|أربع|خمس|سبع|ثمان|تسع|عشر|مئة|مائة|ألف)"
     r"|(?:สอง|สาม|สี่|ห้า|หก|เจ็ด|แปด|เก้า|สิบ|ร้อย|พัน)(?:ข้อ|คน|หน้า|คำ|ครั้ง|ชั่วโมง|นาที|วัน|กิโล|บาท|ประโยค)"
-    r"|(?:한|두|세|네|다섯|여섯|일곱|여덟|아홉|열|스무) ?(?:개|명|번|시간|문장|줄|장|분|달|잔|살|가지|페이지)|[일이삼사오육칠팔구]?[십백천만]",
-    re.IGNORECASE,
+    r"|(?:한|두|세|네|다섯|여섯|일곱|여덟|아홉|열|스무) ?(?:개|명|번|시간|문장|줄|장|분|달|잔|살|가지|페이지)|[일이삼사오육칠팔구]?[십백천만]"
 )
 
 
@@ -145,7 +144,7 @@ _BARE_NOW = frozenset(
         "jetzt neu neue neuer neues neuen maintenant nouveau nouvelle ahora nuevo nueva mejor melhor agora novo nova adesso ora nuovo nuova nu nieuw nieuwe maar teraz nowy nowa nowe теперь лучше 现在 以后 今は 新しい 이제 이제는 새로운 الآن الجديد بل अब नया नई şimdi yeni doch eigentlich"
     ).split()
 )
-_ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE)
+_ABBREVIATIONS = re.compile(r"(?i)\b(?:e\.g|i\.e|a\.m|p\.m)\.")
 _STRONG = frozenset(
     "prefiero prefiro preferisco soy estoy estou nie niemals immer bitte keine kein jamais toujours nunca siempre jamas sempre nooit altijd nigdy zawsze asla tercih doch".split()  # noqa: SIM905
 )
@@ -310,7 +309,7 @@ def has_english(text: str, *, least: int = 1) -> bool:
 
 
 IDIOMS = re.compile(
-    r"\b(?:(?:please )?(?:don't|do not|dont) (?:you )?(?:worry|stress|sweat|panic|hesitate|mention it|give up|get me wrong|be (?:so |too )?(?:hard|shy|afraid|silly|sad|sorry|a stranger|discouraged|scared)|"
+    r"(?i)\b(?:(?:please )?(?:don't|do not|dont) (?:you )?(?:worry|stress|sweat|panic|hesitate|mention it|give up|get me wrong|be (?:so |too )?(?:hard|shy|afraid|silly|sad|sorry|a stranger|discouraged|scared)|"
     r"beat yourself|know|think|even|remember|mind|believe|lose (?:hope|heart)|let (?:it|that|them|this|anyone|anything|fear|\w+ \w+) (?:get|stop|bring|discourage|hold|ruin|define)|let the \w+ \w+ you|you (?:think|just|love|agree)|forget to (?:take care|have fun|enjoy|breathe|smile|treat|rest|relax)|rush yourself|ask me why|get me started|tell me|look back|stop believing)"
     r"|never (?:mind(?! (?:the|my|our|about|what)\b)|know|knew|say never|give up|stop (?:dreaming|learning|believing|amaz\w+|exploring)|too late|gets? old|ever(?:land)?$|cease\w*|fail\w* to|hurts?|looked back|look back|thought|felt|had|been|really|expected|realized|realised|imagined|seen|heard|tried|liked|got|lose hope|underestimate|forget (?:that|how|the|where|those))"
     r"|never(?:-|\s)ending|never too (?:late|early|old)|always (?:be (?:there|here|grateful|thankful|my|a)|been|wanted|loved|there|a (?:pleasure|joy|good)|nice|fun|good|great|wanted|remember(?:ed)?|room|welcome|believe in|thought|had|felt|dreamed|enjoyed|liked)"
@@ -318,6 +317,5 @@ IDIOMS = re.compile(
     r"|can't (?:wait|believe|imagine|help|complain|thank|get enough|stop|say enough|remember|tell you|seem|recommend|afford to miss|go wrong|beat)|no (?:worries|problem|way|doubt|wonder|idea|matter|one knows|big deal|pressure|rush|offen[cs]e|need to (?:thank|worry|apologi[sz]e)|thanks?|thank you|clue|pun|joke|kidding|luck|end|time to lose|pain,? no gain)"
     r"|only (?:if|when) you (?:want|like|feel)|if only|not only|always (?:at|in|on) my (?:side|mind|heart)|should be (?:fun|good|great|fine|nice|interesting|exciting|able|proud)|let's (?:see|face it|say|be honest|hope|go!|do (?:it|this|that)|catch up|chat|talk|hang|get (?:started|going|into it)|keep (?:in touch|going|it up|at it)|start|continue|begin|move on|dive|have a look|take a look|try|try again|check)\b"
     r"|needless to say|at least (?:it|he|she|they|we|you|i|for now|that)\b|as (?:always|ever|usual)|(?:than|like) (?:never|ever) (?:before)?|once in a lifetime|keep (?:it up|up the|going|me (?:posted|updated|in the loop)|in touch|pushing|shining|smiling|rocking|being|doing|at it|fighting|believing|dreaming|following|moving|on|exploring|spreading)|stay (?:strong|positive|safe|tuned|in touch|true|motivated|awesome|focused))\b",
-    re.IGNORECASE,
 )  # fmt: skip
 """Phrases of small talk with a binding word in them, which bind nobody."""

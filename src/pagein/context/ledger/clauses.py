@@ -18,7 +18,7 @@ _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 NUMBER_WORDS = MappingProxyType({word: str(number) for number, word in enumerate(_NUMBERS)})
 _COUNTS = {**NUMBER_WORDS, "both": "2", "single": "1"}
 
-_COUNTED = re.compile(rf"\b(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)}) (?P<noun>[a-z]{{3,}})\b", re.IGNORECASE)
+_COUNTED = re.compile(rf"(?i)\b(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)}) (?P<noun>[a-z]{{3,}})\b")
 """A count and the noun behind it: "34 singers", "both sides"."""
 
 _CLAUSE_END = re.compile(rf"{CLAUSE_END.pattern}|(?:^| )(?:so|which|but|where|when|while|or) ")

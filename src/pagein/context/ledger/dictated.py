@@ -23,19 +23,17 @@ _WHO = (
     r"(?:i|we|you|he|she|they|it|there|this|that|somebody|someone|everyone|everybody|(?:my|our|your|his|her|their) \w+)"
 )
 _CLAUSE_JOINTS = re.compile(
-    rf"{_JOINT_WORDS}(?=(?:never|always|don't|dont|do not|must|only|use|keep|send|make|put|write|call|add|run|ask|tell|answer|avoid|remember|stop|leave|book|check|no|not|i'm|im|it's|its|can you|could you"
+    rf"(?i){_JOINT_WORDS}(?=(?:never|always|don't|dont|do not|must|only|use|keep|send|make|put|write|call|add|run|ask|tell|answer|avoid|remember|stop|leave|book|check|no|not|i'm|im|it's|its|can you|could you"
     rf"|{_WHO} \w|(?:the|my|our|your|his|her|their|all|every|each) (?:[\w'-]+ ){{1,4}}?(?:is|are|was|has|have|had|must|should|needs?|can|can't|will|goes|starts?|costs?|says?|said)\b"
     r"|what (?:i|we) (?:want|need|mean)|(?:one|another) (?:more |other |last )?thing|the (?:main |most )?(?:thing|point|important)|before i forget|when(?:ever)? (?:i|we|you)|if (?:i|we|you)|from now on|in the|on \w+day|at the))"
-    r"| (?=please (?:never|always|don't|dont|do not|only|make|keep|use|stop)\b)| (?:(?:number|bullet|point|item|rule) (?:one|two|three|four|five|six|seven|eight|nine|ten|\d+)|secondly|thirdly|lastly) ",
-    re.IGNORECASE,
+    r"| (?=please (?:never|always|don't|dont|do not|only|make|keep|use|stop)\b)| (?:(?:number|bullet|point|item|rule) (?:one|two|three|four|five|six|seven|eight|nine|ten|\d+)|secondly|thirdly|lastly) "
 )
 """The words between two clauses of dictated text."""
 _OWN_AGAIN = re.compile(
-    rf"(?:{_JOINT_WORDS}|\n\n)(?=(?:i|i'm|im|we|my|please|when you|can you|the (?:main |most )?(?:thing|point|important))\b)",
-    re.IGNORECASE,
+    rf"(?i)(?:{_JOINT_WORDS}|\n\n)(?=(?:i|i'm|im|we|my|please|when you|can you|the (?:main |most )?(?:thing|point|important))\b)"
 )
-_ANY_JOINT = re.compile(rf"{_JOINT_WORDS}| (?=because )", re.IGNORECASE)
-_OPENS_CONDITION = re.compile(r"\b(?:if|when|whenever|unless|because|since|until|while)\b", re.IGNORECASE)
+_ANY_JOINT = re.compile(rf"(?i){_JOINT_WORDS}| (?=because )")
+_OPENS_CONDITION = re.compile(r"(?i)\b(?:if|when|whenever|unless|because|since|until|while)\b")
 
 
 def is_dictated(text: str) -> bool:

@@ -18,9 +18,9 @@ SCANNED_CHARS = 40_000
 ERROR_MAX_CHARS = 300
 """Characters of an error."""
 
-_EXIT_CODE = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+_EXIT_CODE = re.compile(r"(?i)<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]")
 _FAILURE_WORD = re.compile(
-    r"\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b", re.IGNORECASE
+    r"(?i)\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b"
 )
 _FAILURE_PARTS = (
     "error", "exception", "fail", "fatal", "denied", "refused", "no such", "not found", "cannot", "panic",
@@ -72,9 +72,8 @@ _TEST_LOG = re.compile(r"\s+\S+_test\.go:\d+: ")
 """A line that a test of Go logs, which says what failed only where something did."""
 
 _NOISE = re.compile(
-    r"\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
-    r"|\[ERROR\] (?:(?:->|re-run|to see|for more|failures:).*)?|={3,}.*={3,}|-{3,}(?! FAIL: ).*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*",
-    re.IGNORECASE,
+    r"(?i)\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
+    r"|\[ERROR\] (?:(?:->|re-run|to see|for more|failures:).*)?|={3,}.*={3,}|-{3,}(?! FAIL: ).*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*"
 )
 """Lines around an error that say nothing of their own: marks, rules, counts, places."""
 

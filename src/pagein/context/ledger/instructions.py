@@ -20,15 +20,13 @@ _HEADER = re.compile(r"\s*---[ \t]*\n(?P<keys>(?:(?!---)[^\n]*\n){1,40}?)---[ \t
 """The header of a Markdown file."""
 
 _FILE_KEYS = re.compile(
-    r"^(?:globs|alwaysApply|applyTo|(?:allowed-)?tools|model|argument-hint|trigger|paths)[ \t]*:",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)^(?:globs|alwaysApply|applyTo|(?:allowed-)?tools|model|argument-hint|trigger|paths)[ \t]*:"
 )
-_DESCRIBED = re.compile(r"^description[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_PUBLISHED = re.compile(r"^(?:title|date|author|tags|layout|slug)[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_DESCRIBED = re.compile(r"(?im)^description[ \t]*:")
+_PUBLISHED = re.compile(r"(?im)^(?:title|date|author|tags|layout|slug)[ \t]*:")
 
 _FRAME = re.compile(
-    r"\s*<(?P<tag>(?:user|custom|project|repository)?[ _-]?(?:instructions|rules|guidelines)|system[_-]reminder)\b[^<>\n]{0,100}>(?P<inside>.*?)</(?P=tag)>",
-    re.IGNORECASE | re.DOTALL,
+    r"(?is)\s*<(?P<tag>(?:user|custom|project|repository)?[ _-]?(?:instructions|rules|guidelines)|system[_-]reminder)\b[^<>\n]{0,100}>(?P<inside>.*?)</(?P=tag)>"
 )
 """Tags that a program puts around the instructions at the beginning of a message."""
 
@@ -37,35 +35,30 @@ _PRESENTS = r"(?:\b(?:translate|summari[sz]e|explain|review|rate|check|improve|f
 """Words of a first line that presents somebody else's text, or asks something about it."""
 
 _TITLE = re.compile(
-    rf"\s*+(?![^\n]*{_PRESENTS})(?:[^\n]{{0,80}}(?:\b(?:AGENTS|CLAUDE|GEMINI|SKILL|CONVENTIONS|copilot-instructions)\.md\b|(?<!\w)\.(?:cursor|windsurf|cline)rules\b)[^\n]{{0,80}}"
-    rf"|#{{1,3}} [^\n]{{0,60}}\b{_KINDS}\b[^\n]{{0,60}}|[^\n.!?]{{0,80}}\b{_KINDS}\b[^\n.!?]{{0,60}}:[ \t]*)(?:\n|$)",
-    re.IGNORECASE,
+    rf"(?i)\s*+(?![^\n]*{_PRESENTS})(?:[^\n]{{0,80}}(?:\b(?:AGENTS|CLAUDE|GEMINI|SKILL|CONVENTIONS|copilot-instructions)\.md\b|(?<!\w)\.(?:cursor|windsurf|cline)rules\b)[^\n]{{0,80}}"
+    rf"|#{{1,3}} [^\n]{{0,60}}\b{_KINDS}\b[^\n]{{0,60}}|[^\n.!?]{{0,80}}\b{_KINDS}\b[^\n.!?]{{0,60}}:[ \t]*)(?:\n|$)"
 )
 """A first line that says that instructions follow."""
 
 _RULES = rf"(?:{_KINDS[3:-1]}|rules?|polic(?:y|ies)|conditions?|terms|requirements?|regulations?|style guide|list|(?:AGENTS|CLAUDE|CONTRIBUTING|README)\.md)"
 _OF_OTHERS = re.compile(
-    rf"\b(?P<owner>(?:[\w-]+ ){{0,4}}[\w-]+)['\u2019]s (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b(?P<his>his|her|their) (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b{_RULES} (?:of|at) (?P<place>(?:[\w-]+ ){{0,4}}[\w-]+)"
+    rf"(?i)\b(?P<owner>(?:[\w-]+ ){{0,4}}[\w-]+)['\u2019]s (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b(?P<his>his|her|their) (?:[\w-]+ ){{0,3}}?{_RULES}\b|\b{_RULES} (?:of|at) (?P<place>(?:[\w-]+ ){{0,4}}[\w-]+)"
     rf"|\b(?P<past>{_RULES} (?:were|was))\b"
-    rf"|^\W*(?P<subject>(?!there\b|here\b|this\b|these\b|I\b|we\b|you\b|it\b)(?:[\w'\u2019-]+ ){{1,5}}?)(?:(?:lists?|states?|requires?|insists?|demands?|warns?)$|(?:has|have|had|lists?|states?|wants?|requires?|insists?|demands?|goes|go|gave|left|sent)\b.*\b(?:{_RULES}|following|this|these)\b)",
-    re.IGNORECASE,
+    rf"|^\W*(?P<subject>(?!there\b|here\b|this\b|these\b|I\b|we\b|you\b|it\b)(?:[\w'\u2019-]+ ){{1,5}}?)(?:(?:lists?|states?|requires?|insists?|demands?|warns?)$|(?:has|have|had|lists?|states?|wants?|requires?|insists?|demands?|goes|go|gave|left|sent)\b.*\b(?:{_RULES}|following|this|these)\b)"
 )
 """A line that presents rules, and says whose they are."""
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _FOREIGN = re.compile(
-    r"\b(?:colleague|friend|neighbou?r|land(?:lord|lady)|hostel|hotel|motel|campsite|airbnb|resort|airline|airport|ferry|cruise|railway|taxi|restaurant|caf[e\u00e9]|pub|gym|spa|zoo|museum|church|temple|insurer|(?:job|housing) (?:ad|advert|offer|posting|listing)|advert"
+    r"(?i)\b(?:colleague|friend|neighbou?r|land(?:lord|lady)|hostel|hotel|motel|campsite|airbnb|resort|airline|airport|ferry|cruise|railway|taxi|restaurant|caf[e\u00e9]|pub|gym|spa|zoo|museum|church|temple|insurer|(?:job|housing) (?:ad|advert|offer|posting|listing)|advert"
     r"|employer|recruiter|competitor|rival|wife|husband|spouse|girlfriend|boyfriend|mother|mum|mom|father|dad|parents|sister|brother|aunt|uncle|cousin|grand\w+|son|daughter|roommate|flatmate|housemate|teacher|author|blogger|article|newspaper)s?\b"
-    r"|\b(?:old|previous|former|last|ex|other)[ -](?:\w+ )?(?:company|firm|job|team|boss|manager|client|school|flat|office)\b",
-    re.IGNORECASE,
+    r"|\b(?:old|previous|former|last|ex|other)[ -](?:\w+ )?(?:company|firm|job|team|boss|manager|client|school|flat|office)\b"
 )
 """An owner elsewhere, whose rules the speaker tells of. Rules of all others, such as a client, a ticket or a function, are the task."""
 _TO_AGENT = re.compile(
-    r"\b(?:you|your|follow(?:s|ed)?(?! this rule)|obey|respect|stick|adhere|appl(?:y|ies)|use|keep to|observe|binding|please|by them)\b(?<!the following)",
-    re.IGNORECASE,
+    r"(?i)\b(?:you|your|follow(?:s|ed)?(?! this rule)|obey|respect|stick|adhere|appl(?:y|ies)|use|keep to|observe|binding|please|by them)\b(?<!the following)"
 )
 _ASKS = re.compile(
-    r"\W*(?:what|which|is|are|do|does|did|how|why|(?:should|can|could|would)\b(?!.*\b(?:follow|obey|respect|apply|use|adhere|observe)\b)|compare|summari[sz]e|explain|translate|review|check)\b",
-    re.IGNORECASE,
+    r"(?i)\W*(?:what|which|is|are|do|does|did|how|why|(?:should|can|could|would)\b(?!.*\b(?:follow|obey|respect|apply|use|adhere|observe)\b)|compare|summari[sz]e|explain|translate|review|check)\b"
 )
 
 
@@ -84,32 +77,27 @@ def is_of_others(lead: str) -> bool:
 
 
 _PERSONA = re.compile(
-    r"\s*(?:#[^\n]*\n\s*)?(?:you(?:'re| are) (?:an?|the|now|my)\b|(?:I want you to )?act as\b|your (?:role|job|mission) is\b)",
-    re.IGNORECASE,
+    r"(?i)\s*(?:#[^\n]*\n\s*)?(?:you(?:'re| are) (?:an?|the|now|my)\b|(?:I want you to )?act as\b|your (?:role|job|mission) is\b)"
 )
 """A beginning that says who the agent is."""
 
 _FORCES = re.compile(
-    r"\b(?:never|don['\u2019]?ts?|do not|avoid|must(?:n['\u2019]t)?|should(?:n['\u2019]t)?|shall|always|only|forbidden|prohibited|required|mandatory|not allowed|not permitted|cannot|can['\u2019]t|ensure|make sure|be sure)\b|[\u274c\U0001f6ab\u26d4]",
-    re.IGNORECASE,
+    r"(?i)\b(?:never|don['\u2019]?ts?|do not|avoid|must(?:n['\u2019]t)?|should(?:n['\u2019]t)?|shall|always|only|forbidden|prohibited|required|mandatory|not allowed|not permitted|cannot|can['\u2019]t|ensure|make sure|be sure)\b|[\u274c\U0001f6ab\u26d4]"
 )
 """A line that demands or forbids what its items name."""
 
 _NEGATES = re.compile(
-    r"\b(?:never|don['\u2019]?ts?|do not|not to|avoid|forbidden|prohibited|must not|mustn['\u2019]t|should not|shouldn['\u2019]t|not allowed|not permitted|cannot|can['\u2019]t|banned|anti-?patterns?|off[- ]limits)\b|[\u274c\U0001f6ab\u26d4]",
-    re.IGNORECASE,
+    r"(?i)\b(?:never|don['\u2019]?ts?|do not|not to|avoid|forbidden|prohibited|must not|mustn['\u2019]t|should not|shouldn['\u2019]t|not allowed|not permitted|cannot|can['\u2019]t|banned|anti-?patterns?|off[- ]limits)\b|[\u274c\U0001f6ab\u26d4]"
 )
-_BOTH = re.compile(r"\bdo['\u2019]?s\b|\bdo (?:and|&|/|or)\b|\bviolat|\bbreak\b", re.IGNORECASE)
+_BOTH = re.compile(r"(?i)\bdo['\u2019]?s\b|\bdo (?:and|&|/|or)\b|\bviolat|\bbreak\b")
 """A heading over what to do, too: "Do's and don'ts", "Rules that you never violate"."""
 
 _CONDITION = re.compile(
-    r"\W*(?:\d+[.)] )?(?:when(?:ever)?|if|for|before|after|while|during|once|unless|in case|every time|each time|as soon as)\b",
-    re.IGNORECASE,
+    r"(?i)\W*(?:\d+[.)] )?(?:when(?:ever)?|if|for|before|after|while|during|once|unless|in case|every time|each time|as soon as)\b"
 )
-_RECURS = re.compile(r"\W*(?:\d+[.)] )?(?:when(?:ever)?|if|before|after|every time|each time)\b", re.IGNORECASE)
+_RECURS = re.compile(r"(?i)\W*(?:\d+[.)] )?(?:when(?:ever)?|if|before|after|every time|each time)\b")
 _IS_NEGATIVE = re.compile(
-    r"\W*(?:never|no|not|don['\u2019]?t|do not|avoid|without|must not|forbidden|[\u274c\U0001f6ab\u26d4])",
-    re.IGNORECASE,
+    r"(?i)\W*(?:never|no|not|don['\u2019]?t|do not|avoid|without|must not|forbidden|[\u274c\U0001f6ab\u26d4])"
 )
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 

@@ -66,29 +66,26 @@ HIDDEN_WORDS = "(words with a secret)"
 """What stands for an answer or a task that holds a secret: no block repeats one."""
 
 _GOES_ON = re.compile(
-    r"\b(?:(?:still |now )?running|in[ _-](?:the )?background|started|starting|launched|spawned|queued|enqueued|scheduled|pending"
-    r"|waiting|await(?:s|ing)|submitted|in[ _-]?progress|detached|dispatched|requested|armed)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:(?:still |now )?running|in[ _-](?:the )?background|started|starting|launched|spawned|queued|enqueued|scheduled|pending"
+    r"|waiting|await(?:s|ing)|submitted|in[ _-]?progress|detached|dispatched|requested|armed)\b"
 )
 _IS_OVER = re.compile(
-    r"\b(?:killed|terminated|stopped|finished|completed?|exit(?:ed|[ _-]?code)|done|succeeded|success|failed|failure|cancell?ed|aborted|granted"
-    r"|approved|denied|rejected|expired|deleted|removed|merged|closed|not (?:found|running)|no such|fired|ended|resolved|revoked)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:killed|terminated|stopped|finished|completed?|exit(?:ed|[ _-]?code)|done|succeeded|success|failed|failure|cancell?ed|aborted|granted"
+    r"|approved|denied|rejected|expired|deleted|removed|merged|closed|not (?:found|running)|no such|fired|ended|resolved|revoked)\b"
 )
-_STATUS = re.compile(r"\b(?:status|state)[\"']?\s*[>:=]\s*[\"']?(?P<status>[a-z][a-z _-]*)", re.IGNORECASE)
+_STATUS = re.compile(r"(?i)\b(?:status|state)[\"']?\s*[>:=]\s*[\"']?(?P<status>[a-z][a-z _-]*)")
 """A status with its label, as in JSON or in a notice."""
 
-_ENDS = re.compile(r"kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect", re.IGNORECASE)
+_ENDS = re.compile(r"(?i)kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect")
 _ID = re.compile(
-    r"(?:\b(?:pid|job|task|process|session|shell|agent|timer|batch|build|run|request|approval|ticket|execution|deployment|workflow"
+    r"(?i)(?:\b(?:pid|job|task|process|session|shell|agent|timer|batch|build|run|request|approval|ticket|execution|deployment|workflow"
     r"|container|thread|worker|terminal|transfer|export|import|query|operation|cell|sandbox|reminder|alarm|instance)[ _-]?(?:id)?s?|\bid)"
-    r"[ :=#\"'(\[`<>]{1,4}(?:(?:is|ID|id)[ :=#\"'`]{1,3})?(?P<id>(?=[\w./:-]*\d)\w[\w./:-]{0,78}\w)",
-    re.IGNORECASE,
+    r"[ :=#\"'(\[`<>]{1,4}(?:(?:is|ID|id)[ :=#\"'`]{1,3})?(?P<id>(?=[\w./:-]*\d)\w[\w./:-]{0,78}\w)"
 )
 """An id with a digit behind the word for what it names."""
 
 _PROCESS_ID = re.compile(
-    r"(?:pid|(?:sub_?agent|agent|process|proc|job|shell|bash|worker)[ _-]?(?:id|pid))[\"']? ?[:=]", re.IGNORECASE
+    r"(?i)(?:pid|(?:sub_?agent|agent|process|proc|job|shell|bash|worker)[ _-]?(?:id|pid))[\"']? ?[:=]"
 )
 """A label that names what runs, by itself."""
 
@@ -104,11 +101,10 @@ _IN_BACKGROUND = re.compile(r"(?<![&>])&(?![&>\d])")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _CREATES, _UPDATES = (
-    re.compile(r"(?:create|add|new)_?(?:todo|task)|(?:todo|task)_?(?:create|add|new)", re.IGNORECASE),
+    re.compile(r"(?i)(?:create|add|new)_?(?:todo|task)|(?:todo|task)_?(?:create|add|new)"),
     re.compile(
-        r"(?:update|set|edit|mark|complete|finish|close|delete|remove|cancel)_?(?:todo|task)"
-        r"|(?:todo|task)_?(?:update|set|edit|complete|finish|close|done|delete|remove|cancel)",
-        re.IGNORECASE,
+        r"(?i)(?:update|set|edit|mark|complete|finish|close|delete|remove|cancel)_?(?:todo|task)"
+        r"|(?:todo|task)_?(?:update|set|edit|complete|finish|close|done|delete|remove|cancel)"
     ),
 )
 """Names of tools that add one task to a list, and that change one."""
@@ -117,22 +113,21 @@ ONE_BY_ONE = "tasks"
 """The source of the list of such tasks."""
 
 _NAMED_STATES: tuple[tuple[re.Pattern[str], TaskState], ...] = (
-    (re.compile(r"(?<!in)(?<!un)complete|finish|close|done", re.IGNORECASE), "done"),
-    (re.compile(r"delete|remove|cancel", re.IGNORECASE), "dropped"),
+    (re.compile(r"(?i)(?<!in)(?<!un)complete|finish|close|done"), "done"),
+    (re.compile(r"(?i)delete|remove|cancel"), "dropped"),
 )
 """What the name of such a tool makes of a task, where no status does."""
 
-_TASK_ID_KEY = re.compile(r"(?:task|todo)?_?id", re.IGNORECASE)
+_TASK_ID_KEY = re.compile(r"(?i)(?:task|todo)?_?id")
 
 _MARKDOWN = re.compile(r"[#*|]+(?=\s|$)|(?<!\S)[#*|]+|\*\*|-{3,}|^>", re.MULTILINE)
 _PRELUDE = re.compile(
-    r"\s*(?:(?:now i (?:have|understand|see|can)|i (?:now )?(?:have|understand)|let me|here(?:'s| is| are)|perfect|great|excellent|good|okay|ok)\b"
-    r"[^.!?:\n]{0,120}[.!?:]+(?:\s+|$))+",
-    re.IGNORECASE,
+    r"(?i)\s*(?:(?:now i (?:have|understand|see|can)|i (?:now )?(?:have|understand)|let me|here(?:'s| is| are)|perfect|great|excellent|good|okay|ok)\b"
+    r"[^.!?:\n]{0,120}[.!?:]+(?:\s+|$))+"
 )
 
 _NEW_IDS = (
-    re.compile(r"(?:\btask|\btodo|id)[\"']?[\s:=#\"']{1,5}(?P<id>[\w-]*\d[\w-]*)", re.IGNORECASE),
+    re.compile(r"(?i)(?:\btask|\btodo|id)[\"']?[\s:=#\"']{1,5}(?P<id>[\w-]*\d[\w-]*)"),
     re.compile(r"(?P<id>[\w-]*\d[\w-]*)"),
 )
 """The id of a new task in a result: the one that is called so, else the first number."""

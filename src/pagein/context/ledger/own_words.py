@@ -39,9 +39,8 @@ PASTED_LINES_SHARE = 0.5
 """Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
 
 _FENCE = re.compile(
-    r"<!--(?:(?!<!--).)*?-->|^[ \t]*_No response_[ \t]*$|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?\"{3}|'{3}.*?'{3}|^[ \t]*(?:\"{3}|'{3}).*\Z|(?<![^\n:：.!?]\n)^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
-    r"|^[ \t]*[-=*#<>\[]{2,}[ \t]*(?:begin|start)\b[^\n]*\n(?:[^\n]*\n){0,400}?[ \t]*[-=*#<>\[]{2,}[ \t]*(?:end|stop)\b[^\n]*$",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+    r"(?ims)<!--(?:(?!<!--).)*?-->|^[ \t]*_No response_[ \t]*$|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"{3}.*?\"{3}|'{3}.*?'{3}|^[ \t]*(?:\"{3}|'{3}).*\Z|(?<![^\n:：.!?]\n)^[ \t]*(?P<rule>[=*_#+]{4,}|-{5,})[ \t]*\n.*?^[ \t]*(?P=rule)[ \t]*$"
+    r"|^[ \t]*[-=*#<>\[]{2,}[ \t]*(?:begin|start)\b[^\n]*\n(?:[^\n]*\n){0,400}?[ \t]*[-=*#<>\[]{2,}[ \t]*(?:end|stop)\b[^\n]*$"
 )
 """Code, the words of a form, and what stands between two marks: triple quotes, two equal rules, a line of its begin and one of its end."""
 _SOURCE_TAGS = (
@@ -51,26 +50,24 @@ _SOURCE_TAGS = (
     "retrieved|memory|environment_\\w+|(?:open|attached|recent)_files|git_status|workspace_info|editor_\\w+|metadata|additional_data"
 )
 _OWN_TAGS = r"(?:tasks?|user|user_\w+|query|questions?|request|prompt|instructions?|rules?|requirements?|constraints?|guidelines?|input|feedback|answer|important|goal|objective)"
-_OWN_TAG = re.compile(rf"^[ \t]*</?{_OWN_TAGS}>[ \t]*|[ \t]*</{_OWN_TAGS}>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_OWN_TAG = re.compile(rf"(?im)^[ \t]*</?{_OWN_TAGS}>[ \t]*|[ \t]*</{_OWN_TAGS}>[ \t]*$")
 """A tag around the speaker's own words."""
-_SOURCE_OPENS = re.compile(rf"<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>", re.IGNORECASE)
+_SOURCE_OPENS = re.compile(rf"(?i)<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>")
 _FORWARDED = re.compile(
-    r"^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
+    r"(?im)^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
     r"|(?:begin )?(?:forwarded|original) message\b[^\n]*|weitergeleitete nachricht[^\n]*|message transf[^\n]*|mensaje reenviado[^\n]*"
     r"|(?:from|von|de|da|od|van|fr[aåá]n?|kimden|от|від|发件人|寄件者|差出人|送信者|보낸 ?사람|발신자?|من|प्रेषक|lähettäjä|odes[ií]latel|feladó|expeditor)[ \t]*[:：][^\n]{1,200}\n(?:[^\n]{0,200}\n){0,4}?[ \t]*"
     r"(?:to|subject|date|sent|cc|an|betreff|datum|objet|asunto|oggetto|temat|onderwerp|konu|тема|主题|主旨|件名|제목|받는 ?사람|الموضوع|إلى|विषय|[äe]mne|til|aihe|předmět|tárgy|subiect)[ \t]*[:：]"
     r"|(?:on|am|le|el|il|op|den|em|w dniu|\d)[ \d][^\n]{3,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał\w*|пишет|написала?)\b[^\n]{0,80}[:：][ \t]*$"
-    r"|(?:subject|betreff|objet|asunto)[ \t]*[:：][^\n]{1,200}$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"|(?:subject|betreff|objet|asunto)[ \t]*[:：][^\n]{1,200}$)"
 )
 _CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?[\])]?[ \t]*\n"
-_CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
+_CHAT = re.compile(rf"(?im)^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}")
 """A chat that was copied: lines with a name and a time alone, with what was said between."""
 
 _STAMPED = re.compile(
-    r"^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]|\d{1,2}:\d\d(?:[ \t]*[ap]m)?(?=[ \t]*[-\u2013\u2014]))"
-    r"[ \t]*(?:[-\u2013\u2014][ \t]*)?[^\W\d_][^\n:]{0,40}:[ \t]+\S",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)^[ \t]*(?:\[?\d{1,4}[./-]\d{1,2}[./-]\d{2,4},?[ \t]+\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]?|\[\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?\]|\d{1,2}:\d\d(?:[ \t]*[ap]m)?(?=[ \t]*[-\u2013\u2014]))"
+    r"[ \t]*(?:[-\u2013\u2014][ \t]*)?[^\W\d_][^\n:]{0,40}:[ \t]+\S"
 )
 """An exported chat: a line that begins with a date and a time, or with a time in brackets, and a name."""
 
@@ -82,28 +79,24 @@ _TRANSCRIPT = re.compile(
 
 _ROLE = r"(?:interviewer|interviewee|candidate|speaker|agent|customer|caller|user|assistant|human|bot|doctor|nurse|patient|therapist|teacher|student|pupil|host|guest|client|rep|seller|buyer|operator|moderator|reporter|officer|witness|judge|[qa])(?: ?(?:\d|[a-z]))?"
 _DIALOGUE = re.compile(
-    rf"(?:^|(?<=[.!?]))[ \t]*{_ROLE}:(?=[^\n]{{0,300}}(?:\?|\b(?:I|we|you|me|my|our|your)\b))[^\n]{{2,600}}?(?:\n+|(?<=[.!?]))[ \t]*{_ROLE}: ",
-    re.IGNORECASE | re.MULTILINE,
+    rf"(?im)(?:^|(?<=[.!?]))[ \t]*{_ROLE}:(?=[^\n]{{0,300}}(?:\?|\b(?:I|we|you|me|my|our|your)\b))[^\n]{{2,600}}?(?:\n+|(?<=[.!?]))[ \t]*{_ROLE}: "
 )
 """A talk of two whose parts are named, such as an interview."""
 
 _LETTER = re.compile(
-    r"^[ \t]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|guten tag|bonjour|salut|ch[e\u00e8]re?s?|hola|buenos d\u00edas|querid[oa]s?|ciao|car[oai]|ol\u00e1|beste)\b[^\n.!?]{0,40}[,!]?[ \t]*\n"
+    r"(?im)^[ \t]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|guten tag|bonjour|salut|ch[e\u00e8]re?s?|hola|buenos d\u00edas|querid[oa]s?|ciao|car[oai]|ol\u00e1|beste)\b[^\n.!?]{0,40}[,!]?[ \t]*\n"
     r"(?:[^\n]*\n){1,40}?"
-    r"[ \t]*(?:best|kind regards|regards|cheers|thanks|thank you|yours|love|sincerely|gru(?:\u00df|ss)|(?:viele|liebe|beste) gr\u00fc\u00dfe|cordialement|bien \u00e0 vous|saludos|un abrazo|saluti|groet(?:en)?|abra\u00e7os?)[^\n]{0,30}\n+[ \t]*[^\W\d_][^\n.!?]{0,40}(?:\n|$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"[ \t]*(?:best|kind regards|regards|cheers|thanks|thank you|yours|love|sincerely|gru(?:\u00df|ss)|(?:viele|liebe|beste) gr\u00fc\u00dfe|cordialement|bien \u00e0 vous|saludos|un abrazo|saluti|groet(?:en)?|abra\u00e7os?)[^\n]{0,30}\n+[ \t]*[^\W\d_][^\n.!?]{0,40}(?:\n|$)"
 )
 """A letter with a greeting, a close and a name. Where it is all of a text, it is to the agent."""
 
 _SALUTATION = re.compile(
-    r"^[ \t]*(?:dear (?:sir|madam|mr|mrs|ms|mx|dr|prof|customer|user|member|valued|colleague|applicant|tenant|guest|parent|resident|client|subscriber)"
-    r"|to whom it may concern|sehr geehrte|madame|monsieur|estimad|egregi|gentile|geachte|уважаем)[^\n]{0,80}\n",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)^[ \t]*(?:dear (?:sir|madam|mr|mrs|ms|mx|dr|prof|customer|user|member|valued|colleague|applicant|tenant|guest|parent|resident|client|subscriber)"
+    r"|to whom it may concern|sehr geehrte|madame|monsieur|estimad|egregi|gentile|geachte|уважаем)[^\n]{0,80}\n"
 )
 _CLOSE = re.compile(
-    r"^[ \t]*(?:yours|sincerely|(?:kind |best |warm )?regards|respectfully|mit freundlichen|hochachtungsvoll|cordialement"
-    r"|veuillez|atentamente|saludos|cordiali|met vriendelijke|с уважением)\b",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)^[ \t]*(?:yours|sincerely|(?:kind |best |warm )?regards|respectfully|mit freundlichen|hochachtungsvoll|cordialement"
+    r"|veuillez|atentamente|saludos|cordiali|met vriendelijke|с уважением)\b"
 )
 """The first line of a letter to somebody else, and its close."""
 
@@ -128,7 +121,7 @@ _TEXT_VERB = (
 _WORK_VERB = r"(?:debug|fix|review|check|improve|edit|analy[sz]e|refactor|continue|complete|solve|clean|format|convert)"
 """What is asked of a text or of work: "Fix this:" presents a text, "Fix the parser:" what the user says of it."""
 _INTRODUCED = re.compile(
-    rf"(?:(?:^|(?<=[\n.!?]))(?![ \t]*(?:while|when|whenever|for|during|in|throughout|before|after|with)\b|[^\n:.!?]{{0,60}}\b(?:rules?|conventions?|guidelines?|preferences?|requirements?|constraints?|notes?|wishes)\b)[^\n:.!?]{{0,80}}?\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,3}}{_PRESENTED_NOUN}\b[^\n:.!?]{{0,40}}[:：][ \t]*(?=\n|$)"
+    rf"(?i)(?:(?:^|(?<=[\n.!?]))(?![ \t]*(?:while|when|whenever|for|during|in|throughout|before|after|with)\b|[^\n:.!?]{{0,60}}\b(?:rules?|conventions?|guidelines?|preferences?|requirements?|constraints?|notes?|wishes)\b)[^\n:.!?]{{0,80}}?\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,3}}{_PRESENTED_NOUN}\b[^\n:.!?]{{0,40}}[:：][ \t]*(?=\n|$)"
     rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:(?:please|can you|could you|help me(?: to)?|now|then)\b,? )*(?:{_TEXT_VERB}\b[^\n:.!?]{{0,60}}|{_WORK_VERB}\b[^\n:.!?]{{0,20}}\bthis)[:：][ \t]*(?=\n|$)"
     rf"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:{_TEXT_VERB}|{_WORK_VERB})\b[^\n:.!?]{{0,40}}\b(?:this|these|the following|that) (?:[\w'-]+ ){{0,2}}{_PRESENTED_NOUN}[:：]"
     r"|(?:^|(?<=[\n.!?]))[ \t]*(?:please )?(?:answer|reply to|respond to)\b[^\n:.!?]{0,30}\b(?:e-?mail|mail|letter|message|review|comment|ticket|post|tweet)\b[^\n:.!?]{0,30}[.!:](?=\s*$|\s*\n)"
@@ -150,16 +143,14 @@ _INTRODUCED = re.compile(
     r"|(?:^|\n)[^\n:\uff1a]{0,60}(?:\b(?:zpráv[au]|dopis|viesti|mesaj\w*|mektup|levél\w*|üzenet\w*|pesan|mejlet?|mailen|besked\w*|melding\w*|meddeland\w*|tin nhắn|email)\b|μήνυμα|лист|ข้อความ|อีเมล|رسالة|ایمیل|پیام|המייל|הודעה|ইমেইল|বার্তা|ईमेल|संदेश)[^\n:]{0,24}:[ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:\uff1a]{{0,80}}(?:\b(?:courriel|lettre|texte|correo|mensaje|carta|texto|documento|art[i\u00ed]culo|lettera|messaggio|testo|articolo|nachricht|brief|dokument|artikel|bericht|tekst|wiadomo\u015b\u0107|\u043f\u0438\u0441\u044c\u043c\u043e|\u0442\u0435\u043a\u0441\u0442|\u0441\u0442\u0430\u0442\u044c\u044f|\u0441\u043e\u043e\u0431\u0449\u0435\u043d\u0438\u0435)|\u90ae\u4ef6|\u90f5\u4ef6|\u6587\u7ae0|\u6587\u672c|\u6d88\u606f|\u6587\u6863|\u30e1\u30fc\u30eb|\u8a18\u4e8b|\u6587\u66f8|\uba54\uc77c|\ubb38\uc11c)[^\n:\uff1a]{{0,12}}[:\uff1a][ \t]*(?=\n|$)"
     rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?) ?[:：][ \t]*(?=\n|$))",
-    re.IGNORECASE,
 )  # fmt: skip
 _OWN_LEAD = re.compile(
-    r"\b(?:rules?|conventions?|guidelines?|preferences?|prefer|requirements?|constraints?|limits?|instructions?|notes?|remember|keep in mind|please|always|never|from now|follow(?:s|ing)? rules|points?|things?|steps|details"
+    r"(?i)\b(?:rules?|conventions?|guidelines?|preferences?|prefer|requirements?|constraints?|limits?|instructions?|notes?|remember|keep in mind|please|always|never|from now|follow(?:s|ing)? rules|points?|things?|steps|details"
     r"|me|my|mine|i|i'm|we|us|our|goals?|plan|tasks?|todo|for (?:all|every|each|the)|when|if|whenever|also|and|so|because|but|as follows|like this|important|warning|background|setup|stack|deadlines?|decisions?|you|answer|reply|respond|use|do|work|continue|settings?|style|format|language|tone"
     r"|regeln?|vorgaben|bitte|immer|nie|merk\w*|beacht\w*|wichtig|mein\w*|unser\w*|wir|ich|wenn|aufgaben?|ziele?|règles?|consignes|merci|toujours|jamais|retiens|mon|mes|notre|nos|je|nous|quand|si|objectifs?"
     r"|reglas?|normas|siempre|nunca|recuerda|mis?|nuestr\w*|yo|cuando|tareas?|objetivos?|regole|sempre|mai|ricorda|mio|mia|miei|nostr\w*|io|noi|quando|regras?|lembre|meus?|minhas?|noss\w*|eu|nós|regels|altijd|nooit|onthoud|mijn|onze|ik|wij"
     r"|правила?|всегда|никогда|запомни|мо[йияё]\w*|наш\w*|я|мы|если|zasady|zawsze|nigdy|pamiętaj|mój|moje|nasz\w*|ja|kurallar|her zaman|asla|unutma|benim|bizim|ben|biz)\b"
-    r"|规则|要求|记住|注意|请记|总是|我|我们|ルール|約束|覚え|注意|私|規則|규칙|기억|나는|우리|내 |القواعد|تذكر|नियम|याद|^\d",
-    re.IGNORECASE,
+    r"|规则|要求|记住|注意|请记|总是|我|我们|ルール|約束|覚え|注意|私|規則|규칙|기억|나는|우리|내 |القواعد|تذكر|नियम|याद|^\d"
 )
 """What a line before one's own words has: an order, a rule, oneself or the reader. Any other line with a colon presents a text."""
 _TEXT_NOUN = (
@@ -167,39 +158,33 @@ _TEXT_NOUN = (
     r"|transcripts?|contracts?|ads?|listings?|sentences?|statements?|excerpts?|сообщени\w*|текст\w*|письм\w*|nachricht|text[eo]?s?|mensaje|correo|messaggio|lettera|lettre|courriel|wiadomoś\w*)"
 )
 _ASKED_OF_TEXT = re.compile(
-    rf"^[ \t]*tl;? ?dr\b[^\n]{{0,30}}[:：][ \t]*$|\b(?:this|these|the following|that|dies\w*|ce|cet|cette|est[ea]|quest[oa]|est[ae]|это|этот|ten|t[ao]) (?:[\w'-]+ ){{0,2}}{_TEXT_NOUN}\b[^\n:.!?]{{0,50}}[?:：.]?[ \t]*$"
-    r"|(?:この|その|以下の?|次の|下の|这[段篇封条个]|下面|以下|아래|다음|이 )(?:\w{0,8})(?:文|記事|メール|話|文章|邮件|话|内容|消息|글|메일|문장|메시지)",
-    re.IGNORECASE,
+    rf"(?i)^[ \t]*tl;? ?dr\b[^\n]{{0,30}}[:：][ \t]*$|\b(?:this|these|the following|that|dies\w*|ce|cet|cette|est[ea]|quest[oa]|est[ae]|это|этот|ten|t[ao]) (?:[\w'-]+ ){{0,2}}{_TEXT_NOUN}\b[^\n:.!?]{{0,50}}[?:：.]?[ \t]*$"
+    r"|(?:この|その|以下の?|次の|下の|这[段篇封条个]|下面|以下|아래|다음|이 )(?:\w{0,8})(?:文|記事|メール|話|文章|邮件|话|内容|消息|글|메일|문장|메시지)"
 )
 """A line that asks something about a text: the paragraphs behind it are that text."""
 _LABEL = re.compile(r"\W*\w+(?: [\w'-]+){0,2}:\s*", re.ASCII)
 _PRESENTING = re.compile(
-    rf"\b(?:{_TEXT_NOUN}|from|by|wrote|writes|said|says|pages?|sites?|website|web|wiki|docs?|files?|logs?|outputs?|results?|tickets?|issues?"
+    rf"(?i)\b(?:{_TEXT_NOUN}|from|by|wrote|writes|said|says|pages?|sites?|website|web|wiki|docs?|files?|logs?|outputs?|results?|tickets?|issues?"
     r"|policy|policies|terms|faq|readme|manual|notes?|slack|teams|notion|jira|github|reddit|twitter|linkedin|inbox|thread|chat|him|her|them|von|da|de|summari[sz]e|translate|explain|check|read|rewrite|fix|shorten|proofread|reply|answer|analy[sz]e"
-    r"|(?:print|post|mail|ask|answer|repli|return|respond|report|receiv)(?:ed|s)|sent|got|told)\b",
-    re.IGNORECASE,
+    r"|(?:print|post|mail|ask|answer|repli|return|respond|report|receiv)(?:ed|s)|sent|got|told)\b"
 )
 """A label of up to three words presents a text where one of them is such a word; ``Deployment:`` is a heading of one's own."""
 _REACTION = re.compile(
-    r"\s*(?:(?:tl;? ?dr|thoughts|summary)(?= *(?:,? (?:please|pls)\b|\?))|(?:can you )?summari[sz]e(?: it| this)?|(?:can you )?translate(?: it| this)?(?: (?:to|into) \w+)?|what (?:does|do) (?:it|this|they) (?:say|mean)"
-    r"|is (?:this|it|that) (?:real|legit|true|spam|a scam|phishing)[^\n?]{0,30})(?:,? (?:please|pls))?\s*[.?!]*\s*",
-    re.IGNORECASE,
+    r"(?i)\s*(?:(?:tl;? ?dr|thoughts|summary)(?= *(?:,? (?:please|pls)\b|\?))|(?:can you )?summari[sz]e(?: it| this)?|(?:can you )?translate(?: it| this)?(?: (?:to|into) \w+)?|what (?:does|do) (?:it|this|they) (?:say|mean)"
+    r"|is (?:this|it|that) (?:real|legit|true|spam|a scam|phishing)[^\n?]{0,30})(?:,? (?:please|pls))?\s*[.?!]*\s*"
 )
 """A paragraph that says no more than what is wanted of the others."""
-_ASKS_FOR_THOUGHTS = re.compile(r"\s*thoughts", re.IGNORECASE)
+_ASKS_FOR_THOUGHTS = re.compile(r"(?i)\s*thoughts")
 """Asked of a few words, it asks what the agent thinks of a rule of the speaker's own."""
 _STAMP = re.compile(
-    r"^(?=[^\n]{3,90}$)(?![^\n]*[^\W\d_]{3,}[.!?]$)(?:[^\n]*(?:\b\d{1,2}[:.]\d\d\b|\b\d+ ?(?:h|hrs?|hours?|min|minutes?|d|days?|w|weeks?|mo|months?|y|years?)\b(?: ago)?|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d{1,2}\b)[^\n]*)$",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)^(?=[^\n]{3,90}$)(?![^\n]*[^\W\d_]{3,}[.!?]$)(?:[^\n]*(?:\b\d{1,2}[:.]\d\d\b|\b\d+ ?(?:h|hrs?|hours?|min|minutes?|d|days?|w|weeks?|mo|months?|y|years?)\b(?: ago)?|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w* \d{1,2}\b)[^\n]*)$"
 )
 _STAMP_MARK = re.compile(
-    r"[@·•—✓]|\S {2,}\S|<[^<>\s]+@[^<>\s]+>|\[\d|\d\]|\bago\b|\b(?:commented|asked|answered|edited|posted|replied|added a comment|reviewed|opened|tweeted)\b|-->",
-    re.IGNORECASE,
+    r"(?i)[@·•—✓]|\S {2,}\S|<[^<>\s]+@[^<>\s]+>|\[\d|\d\]|\bago\b|\b(?:commented|asked|answered|edited|posted|replied|added a comment|reviewed|opened|tweeted)\b|-->"
 )
 """What a line with a time has where a platform wrote it over somebody's words, or under them."""
 _PAGE_MARK = re.compile(
-    r"\A---\n(?:[\w-]+:[^\n]*\n){1,30}---\n|^page \d+(?: of \d+)?[ \t]*$|^WEBVTT\b|^\d+:\d\d[\d:.,]* --> |^by [A-Z][\w.'-]+ [A-Z][\w.'-]+[ \t]*$|^BEGIN:V[A-Z]+$|^act (?:\d|[IVX]+)\b[^\n]{0,20}\bscene\b|^(?-i:INT|EXT)\. ",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)\A---\n(?:[\w-]+:[^\n]*\n){1,30}---\n|^page \d+(?: of \d+)?[ \t]*$|^WEBVTT\b|^\d+:\d\d[\d:.,]* --> |^by [A-Z][\w.'-]+ [A-Z][\w.'-]+[ \t]*$|^BEGIN:V[A-Z]+$|^act (?:\d|[IVX]+)\b[^\n]{0,20}\bscene\b|^(?-i:INT|EXT)\. "
 )
 """What begins a document alone: its header, the number of a page, an author's line."""
 _DATA_LINE = re.compile(
@@ -217,14 +202,13 @@ _DATA_LINE = re.compile(
     r")",
     re.MULTILINE,
 )  # fmt: skip
-_CSV_WORDS = re.compile(r", (?:and|or|but|the|a|i|we|you|my)\b", re.IGNORECASE)
-_SECTION = re.compile(r"^(?=#{1,6} )|^[ \t]*</?[a-z][\w-]{1,40}>[ \t]*$|^-{3,}[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_CSV_WORDS = re.compile(r"(?i), (?:and|or|but|the|a|i|we|you|my)\b")
+_SECTION = re.compile(r"(?im)^(?=#{1,6} )|^[ \t]*</?[a-z][\w-]{1,40}>[ \t]*$|^-{3,}[ \t]*$")
 """Where a section of a text for agents begins: a heading, a tag of its own, a rule."""
 _TITLE = re.compile(r"#{1,6} +([^\n]+)")
 _DEEPEST = 6
 _SOURCE_TITLE = re.compile(
-    r"(?:the |input |source )?(?:documents?|articles?|inputs?|texts?|e-?mails?|transcripts?|messages?|pages?|posts?|logs?|examples?|sources?|context)",
-    re.IGNORECASE,
+    r"(?i)(?:the |input |source )?(?:documents?|articles?|inputs?|texts?|e-?mails?|transcripts?|messages?|pages?|posts?|logs?|examples?|sources?|context)"
 )
 """A heading over somebody else's text, or over examples."""
 _OPENER = re.compile(r"^\s*[\"\u201c\u00ab\u201e\u300c]")
@@ -238,9 +222,8 @@ _QUOTES = (
     re.compile(r"(?<!\w)\u2018[^\u2019\n]{12,600}\u2019(?!\w)"),
 )
 _SAYS = re.compile(
-    r"\b(?:sa(?:y|ys|id|ying)|reads?|reading|states?|goes|went|wrote|writes|told|tells|asked|replied|answered|shouted|"
-    r"yelled|quote|called out|motto|slogan|lyrics?|phrase|sign|saying|title|titled|says that)\b[^\"\u201c\n]{0,25}$",
-    re.IGNORECASE,
+    r"(?i)\b(?:sa(?:y|ys|id|ying)|reads?|reading|states?|goes|went|wrote|writes|told|tells|asked|replied|answered|shouted|"
+    r"yelled|quote|called out|motto|slogan|lyrics?|phrase|sign|saying|title|titled|says that)\b[^\"\u201c\n]{0,25}$"
 )
 _QUOTED_LINES = re.compile(
     r"\b(?:said|says|wrote|writes|replied|answered|told \w+)\b[^\"\u201c\n]{0,25}[\"\u201c](?=[^\"\u201d\n]{0,2000}\n)[^\"\u201d]{1,4000}[\"\u201d]"
@@ -249,39 +232,34 @@ _QUOTED_LINES = re.compile(
 _CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
 _ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|(?-i:pr)|tel|ext|"
+    r"(?i)(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|maks|máx|макс|(?-i:pr)|tel|ext|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
     r"(?<![A-Za-z])[A-Z]|(?<![\w])(?:[a-z]\.)+[a-z])\.$",
-    re.IGNORECASE,
 )  # fmt: skip
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
 _DAY_AND_MONTH = re.compile(r"\b[0-3]?\d\.[01]?\d\.$")
-_MONTH = re.compile(r" (?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w*\b", re.IGNORECASE)
+_MONTH = re.compile(r"(?i) (?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w*\b")
 """A month behind an ordinal, as in "am 19. Mai"."""
 _CONTINUES = re.compile(r"^(?:[a-z(]|\d+(?![.)]))")
 _SUPPOSES = re.compile(
-    r"\W*(?:(?:and|so|now|ok(?:ay)?)[, ]+)*(?:suppose|hypothetically|what if|imagine(?! (?:that )?you(?:'re| are|\u2019re)\b)|say (?:an?|somebody|someone|you|your)\b|an? [^?]*[.!] (?:how (?:many|much|long|far|fast|old)|what(?:'s| is) the|which|who|why)\b[^?.]*\?\W*$)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:and|so|now|ok(?:ay)?)[, ]+)*(?:suppose|hypothetically|what if|imagine(?! (?:that )?you(?:'re| are|\u2019re)\b)|say (?:an?|somebody|someone|you|your)\b|an? [^?]*[.!] (?:how (?:many|much|long|far|fast|old)|what(?:'s| is) the|which|who|why)\b[^?.]*\?\W*$)"
 )
 """A paragraph that begins so tells what is not the case, or sets a problem: "A train must ... How long does it take?"."""
 _ASKS_WHETHER = re.compile(
-    r"(?:(?:so|and|but|wait|hm+)\W+)*(?:(?:is|was) (?:that|this|it) (?:really |actually |even |still |also |just )*(?:right|true|correct|accurate|legal|normal|so|a (?:law|myth|rule|thing))\b[^?]{0,60}|(?:did|do|have) I (?:get|got|understand|understood|remember) (?:that|this|it) (?:right|correctly)|really|nonsense|true(?: or false)?|how come\b[^?]{0,60}|why(?: (?:is|are|do|does) (?:that|this|it|they)\b[^?]{0,60})?|what if (?:they|he|she|some\w+|one|you)\b[^?]{0,60}|(?:can|may|could|do|should) (?:they|he|she)\b[^?]{0,60}|(?:is|was) (?:he|she|the \w+|my \w+) right\b[^?]{0,40})\?",
-    re.IGNORECASE,
+    r"(?i)(?:(?:so|and|but|wait|hm+)\W+)*(?:(?:is|was) (?:that|this|it) (?:really |actually |even |still |also |just )*(?:right|true|correct|accurate|legal|normal|so|a (?:law|myth|rule|thing))\b[^?]{0,60}|(?:did|do|have) I (?:get|got|understand|understood|remember) (?:that|this|it) (?:right|correctly)|really|nonsense|true(?: or false)?|how come\b[^?]{0,60}|why(?: (?:is|are|do|does) (?:that|this|it|they)\b[^?]{0,60})?|what if (?:they|he|she|some\w+|one|you)\b[^?]{0,60}|(?:can|may|could|do|should) (?:they|he|she)\b[^?]{0,60}|(?:is|was) (?:he|she|the \w+|my \w+) right\b[^?]{0,40})\?"
 )
 """A question whether what was just said is so: the speaker does not say it of their own."""
 _LEVEL = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERR(?:OR)?|FATAL|CRIT(?:ICAL)?)\b"
 _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[ \t]*[ap]\.?m\b\.?)?"
 _IS_OWN_TAG = rf"(?=/?(?:{_OWN_TAGS}|[\w -]{{0,20}}(?:instructions|rules|guidelines)|system[_-]reminder)\b)"
 _HOST_MARK = re.compile(
-    rf"\s*(?:\[(?!\[)(?!{_LEVEL})[^\[\]{{}}\"\n]{{1,80}}\](?![(\[:])|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>|<(?!{_IS_OWN_TAG})[^<>\n/!?=]{{1,60}}>(?![\s\S]{{0,2000}}</)"
+    rf"(?i)\s*(?:\[(?!\[)(?!{_LEVEL})[^\[\]{{}}\"\n]{{1,80}}\](?![(\[:])|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>|<(?!{_IS_OWN_TAG})[^<>\n/!?=]{{1,60}}>(?![\s\S]{{0,2000}}</)"
     rf"|\([^()\n]{{0,40}}\b{_CLOCK}[^()\n]{{0,40}}\)|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d\S{{0,16}}(?!\s+(?:is|was|or|and|to|until)\b))"
-    rf"(?![ \t]*(?:\w+ )?{_LEVEL})(?:[ \t]*[-:\u2013\u2014])?(?![ \t]*(?:[^\W\d_][\w .'-]{{0,40}}:[ \t]|<(?!{_IS_OWN_TAG})))\s*",
-    re.IGNORECASE,
+    rf"(?![ \t]*(?:\w+ )?{_LEVEL})(?:[ \t]*[-:\u2013\u2014])?(?![ \t]*(?:[^\W\d_][\w .'-]{{0,40}}:[ \t]|<(?!{_IS_OWN_TAG})))\s*"
 )
 """What an application writes before a message: when or from whom it came. With a time and a name it is a line of a chat."""
 _HOST_END = re.compile(
-    rf"\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z",
-    re.IGNORECASE,
+    rf"(?i)\s{{0,20}}(?:\[[^\[\]\n]{{0,40}}\b{_CLOCK}[^\[\]\n]{{0,20}}\]|<(?!{_IS_OWN_TAG})(?P<tag>[\w-]{{1,40}})>[^<>\n]{{0,120}}</(?P=tag)>)\s{{0,20}}\Z"
 )
 _MASK = "\x00"
 

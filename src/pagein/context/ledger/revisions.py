@@ -93,20 +93,17 @@ REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
 
 _LEAST = re.compile(
-    r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
+    r"(?i)\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b"
 )
 
-_OF_WHAT = re.compile(r"\b(?:of|per|for|in|at|on) (?:the |a |my |our |each |every )?([\w-]+)", re.IGNORECASE)
+_OF_WHAT = re.compile(r"(?i)\b(?:of|per|for|in|at|on) (?:the |a |my |our |each |every )?([\w-]+)")
 
 _NUMBERED = re.compile(
-    r"(?<!in )(?<!to )(?<!at )(?<!on )(?<!is )(?<!'s )(?<!use )\b(service|room|server|node|floor|flat|unit|team|group|gate|track|table|phase|step|part|chapter|class|case|bus|line|house|building|site|shop|shift|client|user|task|ticket|issue|volume|section|page|stage|round|zone|area|lane|slot|tank|pump|machine|sensor|channel|account|box|order|branch|host|job|worker|port) #?(\d+)\b",
-    re.IGNORECASE,
+    r"(?i)(?<!in )(?<!to )(?<!at )(?<!on )(?<!is )(?<!'s )(?<!use )\b(service|room|server|node|floor|flat|unit|team|group|gate|track|table|phase|step|part|chapter|class|case|bus|line|house|building|site|shop|shift|client|user|task|ticket|issue|volume|section|page|stage|round|zone|area|lane|slot|tank|pump|machine|sensor|channel|account|box|order|branch|host|job|worker|port) #?(\d+)\b"
 )
 """A thing of which there are several, with its number, where it is no place to be at: "room 5's key", "for service 0"."""
 
-_REVERSES = re.compile(
-    r"\b(?:other way (?:a?round)|the reverse|vice versa|swap (?:them|those|the two|both))\b", re.IGNORECASE
-)
+_REVERSES = re.compile(r"(?i)\b(?:other way (?:a?round)|the reverse|vice versa|swap (?:them|those|the two|both))\b")
 """Says of what was just said that it is the other way round."""
 
 _PART = re.compile(r"(?<!\d)(?= and )|(?= and (?!\d)|, |; )")
@@ -114,11 +111,10 @@ _PART = re.compile(r"(?<!\d)(?= and )|(?= and (?!\d)|, |; )")
 _PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
 
 _SAYS_NO = re.compile(
-    r"(?:no|nope|oops|sorry|wait|actually|rather|correction|on second thoughts?|I mean|I meant|scratch that|change of plans?)\b",
-    re.IGNORECASE,
+    r"(?i)(?:no|nope|oops|sorry|wait|actually|rather|correction|on second thoughts?|I mean|I meant|scratch that|change of plans?)\b"
 )
 
-_IS_SO = re.compile(r"\b(?:I|we)(?:(?:'ve| have)(?: got)?|'m at|'re at) (?!until|till|up to|to\b|at)", re.IGNORECASE)
+_IS_SO = re.compile(r"(?i)\b(?:I|we)(?:(?:'ve| have)(?: got)?|'m at|'re at) (?!until|till|up to|to\b|at)")
 
 _NAME = re.compile(r"(?<=[a-z,:;'] )[A-Z][a-z]+")
 

@@ -25,10 +25,10 @@ _CHECKBOX = re.compile(
     r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~>\u2713-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
 )
 _MAY_HAVE_TASKS = re.compile(r'"status"|\[[ xX~>\u2713-]\] |: ?\[\]')
-_OLD_KEY = re.compile(r"(?:^|_)(?:old|search|find)", re.IGNORECASE)
-_PATH_KEY = re.compile(r"path|file(?:_?name)?$", re.IGNORECASE)
-_CONTENT_KEY = re.compile(r"content|text|str|body|patch|diff|code", re.IGNORECASE)
-_LIST_NAME = re.compile(r"to-?_?do|task|plan|step|progress|check-?list|roadmap|backlog|notes", re.IGNORECASE)
+_OLD_KEY = re.compile(r"(?i)(?:^|_)(?:old|search|find)")
+_PATH_KEY = re.compile(r"(?i)path|file(?:_?name)?$")
+_CONTENT_KEY = re.compile(r"(?i)content|text|str|body|patch|diff|code")
+_LIST_NAME = re.compile(r"(?i)to-?_?do|task|plan|step|progress|check-?list|roadmap|backlog|notes")
 """The keys of a file's path and of its words in a call, and the names of files, tools and keys that have a list of tasks."""
 
 _TASK_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")

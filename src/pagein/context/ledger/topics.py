@@ -31,7 +31,7 @@ AMOUNT_STEMS = frozenset(
 
 _WORD = re.compile(r"[^\W_]+")
 
-_OF = re.compile(r" (?:of|for|in|at|on|with|from|to|by|about)\b", re.IGNORECASE)
+_OF = re.compile(r"(?i) (?:of|for|in|at|on|with|from|to|by|about)\b")
 
 
 def differ_both_ways(new: BindingStatement, old: BindingStatement) -> bool:

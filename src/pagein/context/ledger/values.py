@@ -38,7 +38,7 @@ _UNIT = (
     r"tablets?|pills?|drops?|puffs?|degrees?|°c|°f|c|f|credits?|points?|stops?|bags?|pupils?|students?|rooms?|files?|commits?|reviewers?|approvals?|replicas?|instances?|nodes?|workers?|threads?|cores?|tokens?|questions?|examples?|options?|emails?|messages?|calls?|meetings?|doses?|units)"
 )
 _TYPED = re.compile(
-    r"(?P<code>`[^`\n]{1,80}`)"
+    r"(?i)(?P<code>`[^`\n]{1,80}`)"
     r"|(?P<quoted>[\"\u201c\u201e][^\"\u201d\n\x00]{1,60}[\"\u201d])"
     r"|(?P<url>\b(?:https?://|www\.)[^\s,;]{3,120}|\b[\w.+-]{1,60}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4})"
     rf"|(?P<iso>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b)"
@@ -52,7 +52,6 @@ _TYPED = re.compile(
     rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
     r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|(?:[\w-]+\.)+(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w])|\b{_NUM_WORD}\b)",
-    re.IGNORECASE,
 )  # fmt: skip
 _NAME = re.compile(
     r"(?<=[a-z,:;\u2019'] )(?:(?:Mrs?|Ms|Dr|Prof|St)\. )?(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
@@ -161,15 +160,13 @@ def find_values(masked: str) -> Iterator[TypedValue]:
 
 
 _BEFORE_PEOPLE = re.compile(
-    r"(?:\b(?:party|group|table|room|tickets?|seats?) (?:of|for)|\bwe(?:'re|\u2019re| are|'ll be| will be)(?: now| only| just)?) $",
-    re.IGNORECASE,
+    r"(?i)(?:\b(?:party|group|table|room|tickets?|seats?) (?:of|for)|\bwe(?:'re|\u2019re| are|'ll be| will be)(?: now| only| just)?) $"
 )
 _LABELLED = re.compile(
-    r"\b(?:room|gate|platform|seat|stall|plot|table|track|hall|box|locker|floor|line|bus|tram|stand|bay|unit|number|no\.|(?-i:[A-Z])) $",
-    re.IGNORECASE,
+    r"(?i)\b(?:room|gate|platform|seat|stall|plot|table|track|hall|box|locker|floor|line|bus|tram|stand|bay|unit|number|no\.|(?-i:[A-Z])) $"
 )
 """What a number is the name of, not a count: "room 305"."""
-_BEHIND_PEOPLE = re.compile(r" (?:of us|guests|adults|persons|heads)\b", re.IGNORECASE)
+_BEHIND_PEOPLE = re.compile(r"(?i) (?:of us|guests|adults|persons|heads)\b")
 
 
 def _counts_people(masked: str, start: int, end: int) -> bool:
@@ -177,7 +174,7 @@ def _counts_people(masked: str, start: int, end: int) -> bool:
     return bool(_BEFORE_PEOPLE.search(masked[:start]) or _BEHIND_PEOPLE.match(masked[end:]))
 
 
-_ADJECTIVE = re.compile(r"main (?!branch\b)[a-z]", re.IGNORECASE)
+_ADJECTIVE = re.compile(r"(?i)main (?!branch\b)[a-z]")
 """Is no option: "main goal"."""
 
 

@@ -28,8 +28,7 @@ LINE_MAX_CHARS = 240
 _PIECE_END = re.compile(r"[,;.:}\])]\s*")
 _RECORD_END = re.compile(r"\},?\s*")
 _FAILURE = re.compile(
-    r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b"
 )
 _FAILURE_PARTS = (
     "error", "exception", "traceback", "fail", "fatal", "denied", "refused", "cannot", "invalid", "no such", "not found"
@@ -37,8 +36,7 @@ _FAILURE_PARTS = (
 """One of these is in every ASCII line in which ``_FAILURE`` finds anything."""
 
 _DECISION = re.compile(
-    r"\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b"
 )
 _DECISION_PARTS = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
 """One of these is in every ASCII line in which ``_DECISION`` finds anything."""

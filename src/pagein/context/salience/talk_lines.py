@@ -26,16 +26,14 @@ LINE_TOKENS = 3
 
 _NUMBER = re.compile(r"\d")
 _DATE = re.compile(
-    r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year)s?\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year)s?\b"
 )
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]+|\b[A-Z]{2,}\b|\"[^\"]{3,40}\"")
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|my|we|our|me|mine)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"(?i)\b(?:i|i'm|i've|my|we|our|me|mine)\b")
 _DEED = re.compile(
-    r"\b(?:went|got|bought|made|started|finished|joined|moved|visited|took|found|met|won|signed|read|saw|tried|learned|ran"
-    r"|applied|decided|booked|ordered|attended|been|had|gave|received|lost|named|called)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:went|got|bought|made|started|finished|joined|moved|visited|took|found|met|won|signed|read|saw|tried|learned|ran"
+    r"|applied|decided|booked|ordered|attended|been|had|gave|received|lost|named|called)\b"
 )
 
 
