@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx2
 
+from benchmarks.faulty_provider import Fault, FaultyProvider
 from pagein.evaluation.faults import measure_strategies
 from pagein.evaluation.requests import Scale, Wire
 from pagein.evaluation.runs import Run
@@ -23,7 +24,7 @@ from pagein.evaluation.strategies import PageinStrategy, Strategy
 from pagein.evaluation.tally import Tally
 from pagein.memory.agent_memory import AgentMemory
 from pagein.server import ServerApp, ServerSettings
-from pagein.testing.provider import Answer, Fault, ScriptedProvider, serve_app
+from pagein.testing.provider import Answer, ScriptedProvider, serve_app
 from pagein.tokens.windows import MODELS
 
 MODEL = "gpt-5"
@@ -83,7 +84,7 @@ def _window_for(budget: int) -> int:
 
 @contextmanager
 def _proxy(window: int) -> Iterator[tuple[httpx2.Client, ScriptedProvider]]:
-    provider = ScriptedProvider(lambda _: Answer(""), faults={0: Fault("rate-limit")})  # what it received is cleared
+    provider = FaultyProvider(lambda _: Answer(""), faults={0: Fault("rate-limit")})  # what it received is cleared
     with tempfile.TemporaryDirectory() as folder, serve_app(provider) as upstream:
         app = ServerApp(ServerSettings(str(Path(folder) / "runs.db"), {"default": upstream}, window=window))
         with serve_app(app) as url, httpx2.Client(base_url=url, timeout=300) as client:

@@ -22,8 +22,9 @@ class SchemaProvider(ScriptedProvider):
     def __init__(self, script: Script) -> None:
         super().__init__(_fitting(script))
 
-    def _receive(self, protocol: Any, *about: Any) -> Received:
-        request = super()._receive(protocol, *about)
+    def read_request(self, protocol: Any, *about: Any, is_refused: bool = False) -> Received:
+        """See ``ScriptedProvider``."""
+        request = super().read_request(protocol, *about, is_refused=is_refused)
         schema = find_schema(protocol.name, request.body) if isinstance(request.body, dict) else None
         problems = () if schema is None else find_schema_problems(schema)
         return replace(request, problems=(*request.problems, *problems))

@@ -13,11 +13,12 @@ import openai
 import pytest
 import zstandard
 
+from benchmarks.faulty_provider import Fault, FaultyProvider
 from pagein.server import Limits, ServerApp, ServerSettings, run
 from pagein.server.http import read_incoming, send_json
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider import Answer, ScriptedProvider, ToolLoop, serve_app
 from pagein.testing.provider.agent import file_text
 from tests.server.sdk_agents import TOOL, run_messages
 
@@ -32,7 +33,7 @@ def hello(question):
 
 
 def provider_with(*faults, script=hello, **options):
-    return ScriptedProvider(script, faults=dict(enumerate(faults)), **options)
+    return FaultyProvider(script, faults=dict(enumerate(faults)), **options)
 
 
 def test_rate_limits_and_overload_reach_the_client_as_they_came(stack):
@@ -64,7 +65,7 @@ def test_an_overflow_is_learnt_from_and_the_client_never_sees_it(stack, spelling
 
 @pytest.mark.parametrize("window", [0, 2_000])
 def test_an_overflow_as_the_first_event_of_a_stream_is_one(stack, window):
-    provider = ScriptedProvider(ToolLoop(8), faults={6: Fault("overflow-event", window)})
+    provider = FaultyProvider(ToolLoop(8), faults={6: Fault("overflow-event", window)})
     made = stack(provider, window=8_000)
     assert run_messages(made.claude("run"), stream=True)[-1]["content"][0]["text"] == "All done."
     assert len(provider.received) == 8 + 1 + 1
@@ -261,7 +262,7 @@ def test_a_body_over_the_limit_is_refused_as_it_comes_and_unpacked(stack):
 
 
 def test_other_addresses_pass_byte_for_byte(stack):
-    made = stack(hello)
+    made = stack(FaultyProvider(hello))
     http = made.http()
     data = bytes(range(256)) * 500
     answer = http.post("/echo", content=data)

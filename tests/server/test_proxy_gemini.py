@@ -8,12 +8,13 @@ import time
 import pytest
 from google.genai import Client, errors
 
+from benchmarks.faulty_provider import Fault, FaultyProvider
 from pagein.models.overflow import Overflow, detect_overflow
 from pagein.server import Limits, ServerApp, ServerSettings
 from pagein.server.answers import new_reader
 from pagein.server.events import ArraySplitter, StreamEvent
 from pagein.server.wire import GEMINI, find_endpoint, find_rows, output_tokens
-from pagein.testing.provider import Answer, Call, Fault, ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider import Answer, Call, ScriptedProvider, ToolLoop, serve_app
 from tests.server.sdk_agents import GEMINI_TOOL, pieces, run_gemini
 
 pytestmark = pytest.mark.slow
@@ -174,7 +175,7 @@ def test_what_does_not_fit_is_the_providers_own_overflow(stack):
 
 def test_errors_reach_the_client_as_they_came_and_nothing_is_recorded(stack):
     faults = dict(enumerate(map(Fault, ("rate-limit", "overloaded", "error-event", "cut", "cut"))))
-    made = stack(ScriptedProvider(hello, faults=faults))
+    made = stack(FaultyProvider(hello, faults=faults))
     client = made.gemini("run")
     for code in (429, 503):
         with pytest.raises(errors.APIError) as error:
@@ -192,7 +193,7 @@ def test_errors_reach_the_client_as_they_came_and_nothing_is_recorded(stack):
 
 
 def test_a_silent_upstream_is_an_error_in_googles_shape(stack):
-    made = stack(ScriptedProvider(hello, faults={0: Fault("silence")}), limits=Limits(event_seconds=0.2))
+    made = stack(FaultyProvider(hello, faults={0: Fault("silence")}), limits=Limits(event_seconds=0.2))
     with pytest.raises(errors.ServerError, match="did not answer") as error:
         made.gemini("run").models.generate_content(model=MODEL, contents="Hello.")
     assert (error.value.code, error.value.status) == (504, "DEADLINE_EXCEEDED")

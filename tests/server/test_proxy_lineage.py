@@ -8,8 +8,9 @@ import anthropic
 import openai
 import pytest
 
+from benchmarks.faulty_provider import Fault, FaultyProvider
 from pagein import AgentMemory
-from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider import Answer, ScriptedProvider, ToolLoop, serve_app
 from tests.server.sdk_agents import TOOL, result_of, run_messages
 
 pytestmark = pytest.mark.slow
@@ -283,7 +284,7 @@ def test_a_server_that_forgot_a_name_finds_its_run_in_the_store(stack, monkeypat
 
 
 def test_a_first_request_that_failed_is_the_same_run_when_it_is_asked_again(stack):
-    made = stack(ScriptedProvider(counting(), faults={0: Fault("rate-limit"), 1: Fault("bare-500")}))
+    made = stack(FaultyProvider(counting(), faults={0: Fault("rate-limit"), 1: Fault("bare-500")}))
     ask = {"model": "claude-opus-4-8", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello there."}]}
     assert [made.http().post("/v1/messages", json=ask).status_code for _ in range(3)] == [429, 500, 200]
     assert len(sessions(made)) == 1

@@ -8,7 +8,8 @@ import openai
 import pytest
 from google import genai
 
-from pagein.testing.provider import Answer, Call, Fault, ScriptedProvider, ToolLoop, serve_app
+from benchmarks.faulty_provider import Fault, FaultyProvider
+from pagein.testing.provider import Answer, Call, ScriptedProvider, ToolLoop, serve_app
 from tests._support.schema_provider import SchemaProvider
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,7 @@ def test_googles_sdk_reads_whole_and_streamed_answers_alike():
 
 def test_a_window_is_enforced_and_faults_come_where_they_are_asked_for():
     faults = {0: Fault("rate-limit"), 1: Fault("overloaded"), 2: Fault("bad-json"), 3: Fault("cut")}
-    provider = ScriptedProvider(script, window=200, faults=faults)
+    provider = FaultyProvider(script, window=200, faults=faults)
     with serve_app(provider) as url, sdk_clients(url) as (claude, gpt):
         ask = {"model": "claude-x", "max_tokens": 100, "messages": USER}
         with pytest.raises(anthropic.RateLimitError) as limited:

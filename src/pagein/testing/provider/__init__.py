@@ -1,4 +1,4 @@
-"""A scripted provider over HTTP: a window, legality, a prompt cache with prices, streams, and faults on request.
+"""A scripted provider over HTTP: a window, legality, a prompt cache with prices, and streams.
 
     provider = ScriptedProvider(ToolLoop(calls=20, size=4_000), window=20_000)
     with serve_app(provider) as url:
@@ -8,7 +8,7 @@ It speaks Anthropic's messages, OpenAI's chat completions, the Responses API and
 framework.
 """
 
-from pagein.testing.provider.app import Fault, Received, ScriptedProvider, serve_app
+from pagein.testing.provider.app import Received, ScriptedProvider, serve_app
 from pagein.testing.provider.scripts import Answer, Call, ToolLoop
 
-__all__ = ["Answer", "Call", "Fault", "Received", "ScriptedProvider", "ToolLoop", "serve_app"]
+__all__ = ["Answer", "Call", "Received", "ScriptedProvider", "ToolLoop", "serve_app"]

@@ -1,10 +1,10 @@
-"""The scripted provider as an ASGI app: it checks every request, counts it, and answers by its script or with a fault."""
+"""The scripted provider as an ASGI app: it checks every request, counts it, and answers by its script."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,23 +16,7 @@ from pagein.testing.provider.prompt_cache import PromptCache, Reading
 from pagein.testing.provider.scripts import Answer, Protocol, Question, Script
 from pagein.testing.provider.wire import Event, answer_events, error_body, whole_answer
 
-FaultKind = Literal[
-    "rate-limit", "overloaded", "overflow", "overflow-event", "error-event", "cut", "silence", "bad-json", "bare-500"
-]
 OverflowSpelling = Literal["anthropic", "openai", "gemini", "bare"]
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault in the place of an answer, or in the middle of it.
-
-    ``overflow-event`` and ``error-event`` are errors as the first event of a stream and behind some; ``cut`` closes the
-    connection in the middle; ``silence`` answers nothing, and ends when the client hangs up.
-    """
-
-    kind: FaultKind
-    window: int = 0
-    """Tokens that an overflow names; 0 names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +31,19 @@ class Received:
     problems: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     is_compaction: bool = False
-    fault: Fault | None = None
 
 
 @dataclass(slots=True)
 class ScriptedProvider:
     """A provider with a window of ``window`` tokens (0: none), which answers by ``script``.
 
-    ``faults`` are by the number of the request, from 0. ``pause`` is the time between two events of a stream, in seconds.
+    ``pause`` is the time between two events of a stream, in seconds.
     ``received`` has every request to a model; ``others`` those to any other address.
     """
 
     script: Script
     window: int = 0
     spelling: OverflowSpelling = "anthropic"
-    faults: Mapping[int, Fault] = field(default_factory=dict)
     pause: float = 0.0
     received: list[Received] = field(default_factory=list)
     others: list[Received] = field(default_factory=list)
@@ -98,22 +80,27 @@ class ScriptedProvider:
         endpoint = find_endpoint(path) if scope["method"] == "POST" else None
         if endpoint is None or endpoint.is_count:
             self.others.append(Received(path, headers, body))
-            await self._answer_other(path, body, incoming.raw, send)
+            await self.answer_other(path, body, incoming.raw, send)
             return
         number = len(self.received)
-        request = self._receive(endpoint.protocol, path, headers, body, self.faults.get(number))
+        request = self.read_request(endpoint.protocol, path, headers, body)
         self.received.append(request)
         is_array = endpoint.is_stream and b"alt=sse" not in incoming.query
         try:
-            await http.run_until_hangup(receive, _Exchange(self, endpoint, number, request, send, is_array).answer())
+            await http.run_until_hangup(receive, self.open_exchange(endpoint, number, request, send, is_array).answer())
         except http.ClientGone:
             self.hangups += 1
 
-    def _receive(
-        self, protocol: WireProtocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
+    def open_exchange(self, *about: Any) -> Exchange:
+        """The exchange that answers a request; a subclass may answer otherwise."""
+        return Exchange(self, *about)
+
+    def read_request(
+        self, protocol: WireProtocol, path: str, headers: Mapping[str, str], body: Any, *, is_refused: bool = False
     ) -> Received:
+        """Judge a request. One that ``is_refused`` in any case does not come to the cache."""
         if not isinstance(body, dict):
-            return Received(path, headers, body, problems=("the body is not JSON",), fault=fault)
+            return Received(path, headers, body, problems=("the body is not JSON",))
         question = _question(protocol.name, body)
         tokens = self.cache.count(body)
         is_over = bool(self.window) and tokens > self.window
@@ -124,13 +111,13 @@ class ScriptedProvider:
         # Gemini takes contents of one role in a row, as its SDK's chats have them.
         if protocol is GEMINI:
             problems = tuple(problem for problem in problems if not problem.endswith("in a row"))
-        is_refused = is_over or bool(problems) or fault is not None
         reading = Reading(tokens, 0, 0, 0)
-        if not is_refused or (fault is not None and fault.kind == "cut"):
+        if not (is_refused or is_over or problems):
             reading = self.cache.look_up(body, explicit=protocol is MESSAGES)
-        return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction, fault)
+        return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction)
 
-    async def _answer_other(self, path: str, body: Any, raw: bytes, send: http.Send) -> None:
+    async def answer_other(self, path: str, body: Any, raw: bytes, send: http.Send) -> None:
+        """Answer a request to another address than a model's."""
         if path == "/v1/messages/count_tokens" and isinstance(body, dict):
             await _send_json(send, 200, {"input_tokens": self.cache.count(body)})
         elif path == "/v1/responses/input_tokens" and isinstance(body, dict):
@@ -140,15 +127,12 @@ class ScriptedProvider:
             await _send_json(send, 200, {"totalTokens": self.cache.count(body)})
         elif path == "/v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
-        elif path == "/echo":
-            head = {"content-type": "application/octet-stream", "x-scripted": "echo"}
-            await http.send_answer(send, 200, _pairs(head), raw)
         else:
             await _send_json(send, 404, error_body("messages", 404, "not_found_error", f"no {path}"))
 
 
 @dataclass(slots=True)
-class _Exchange:
+class Exchange:
     """One request and its answer."""
 
     provider: ScriptedProvider
@@ -164,90 +148,58 @@ class _Exchange:
         return self.endpoint.protocol.name
 
     async def answer(self) -> None:
-        """Answer by the script or with the fault. Raises _Cut: the server closes the connection without an end then."""
+        """Answer by the script."""
         request, body = self.request, self.request.body
         if not isinstance(body, dict) or request.problems:
             problem = request.problems[0]
-            await self._fail(400, "invalid_request_error", problem)
+            await self.fail(400, "invalid_request_error", problem)
             return
         if request.is_over:
-            await self._overflow(self.provider.window)
+            await self.overflow(self.provider.window)
             return
-        is_streamed = bool(body.get("stream")) or self.endpoint.is_stream
-        fault = request.fault
-        if fault is not None and not (is_streamed and fault.kind in ("cut", "error-event", "overflow-event")):
-            await self._break(fault)
-            return
-        is_refused = fault is not None and fault.kind == "overflow-event"
-        answer = Answer() if is_refused else self.provider.script(_question(self.protocol, body))
+        await self.respond()
+
+    @property
+    def is_streamed(self) -> bool:
+        """True where the answer is to come in events."""
+        return bool(self.request.body.get("stream")) or self.endpoint.is_stream
+
+    async def respond(self) -> None:
+        """Send the script's answer to a request that is in order."""
+        await self.send_answer(self.provider.script(_question(self.protocol, self.request.body)))
+
+    async def send_answer(self, answer: Answer) -> None:
+        """Send an answer, whole or in events."""
+        request, body = self.request, self.request.body
         model = self.endpoint.model or str(body.get("model", "scripted"))
-        if not is_streamed:
+        if not self.is_streamed:
             whole = whole_answer(self.protocol, model, self.number, answer, request.reading)
             await _send_json(self.send, 200, whole, {"request-id": f"req_{self.number}"})
             return
         options = body.get("stream_options") or {}
         with_usage = bool(options.get("include_usage"))
-        events = list(answer_events(self.protocol, model, self.number, answer, request.reading, with_usage=with_usage))
-        await self._stream(events)
+        events = answer_events(self.protocol, model, self.number, answer, request.reading, with_usage=with_usage)
+        await self.stream(events)
 
-    async def _stream(self, events: list[Event]) -> None:
-        fault = self.request.fault
+    async def stream(self, events: Iterable[Event]) -> None:
+        """Send the events of an answer."""
         kind = "application/json" if self.is_array else "text/event-stream"
         head = {"content-type": f"{kind}; charset=utf-8", "request-id": f"req_{self.number}"}
         await http.start_answer(self.send, 200, _pairs(head))
-        for at, event in enumerate(self._with_fault(events, fault)):
-            if fault is not None and fault.kind == "cut" and at == len(events) // 2:
-                raise _Cut
+        for at, event in enumerate(events):
             frame = (b",\r\n" if at else b"[") + json.dumps(event.data, indent=2).encode()
             await http.send_chunk(self.send, frame if self.is_array else event.encode())
             if self.provider.pause:
                 await asyncio.sleep(self.provider.pause)
         await http.send_chunk(self.send, b"]" if self.is_array else b"", more=False)
 
-    def _with_fault(self, events: list[Event], fault: Fault | None) -> Iterator[Event]:
-        if fault is None or fault.kind == "cut":
-            yield from events
-            return
-        is_overflow = fault.kind == "overflow-event"
-        yield from events[: 2 if self.protocol == "responses" and is_overflow else 0 if is_overflow else 3]
-        message = self._overflow_message(fault.window)[1] if is_overflow else "Overloaded"
-        kind = "invalid_request_error" if is_overflow else "overloaded_error"
-        if self.protocol == "responses":
-            code = "context_length_exceeded" if is_overflow else "server_error"
-            response = {"id": f"resp_{self.number:06}", "object": "response", "status": "failed", "output": []}
-            failed = {**response, "error": {"code": code, "message": message}}
-            yield Event("response.failed", {"type": "response.failed", "sequence_number": 2, "response": failed})
-        else:
-            body = error_body(self.protocol, 400 if is_overflow else 503, kind, message)
-            yield Event("error" if self.protocol == "messages" else "", body)
+    async def overflow(self, window: int) -> None:
+        """Answer that the request is longer than the window."""
+        status, message, code = self.overflow_message(window)
+        await self.fail(status, "invalid_request_error", message, code=code)
 
-    async def _break(self, fault: Fault) -> None:
-        match fault.kind:
-            case "rate-limit":
-                head = {"retry-after": "7", "x-ratelimit-remaining-requests": "0"}
-                await self._fail(429, "rate_limit_error", "Rate limit reached", head)
-            case "overloaded":
-                await self._fail(503 if self.protocol == "gemini" else 529, "overloaded_error", "Overloaded")
-            case "overflow" | "overflow-event":
-                await self._overflow(fault.window)
-            case "silence":
-                await asyncio.sleep(3_600)
-            case "bad-json":
-                await http.send_json(self.send, 200, b'{"id": "msg_1", "content": [')
-            case "cut":
-                head = {"content-type": "application/json", "content-length": "400"}
-                await http.start_answer(self.send, 200, _pairs(head))
-                await http.send_chunk(self.send, b'{"id": ')
-                raise _Cut
-            case "bare-500" | "error-event":
-                pairs = _pairs({"content-type": "text/plain"})
-                await http.send_answer(self.send, 500, pairs, b"Internal Server Error")
-
-    async def _overflow(self, window: int) -> None:
-        status, message, code = self._overflow_message(window)
-        await self._fail(status, "invalid_request_error", message, code=code)
-
-    def _overflow_message(self, window: int) -> tuple[int, str, str]:
+    def overflow_message(self, window: int) -> tuple[int, str, str]:
+        """The status, the words and the code with which a provider says so."""
         tokens = self.request.reading.tokens
         match self.provider.spelling:
             case "anthropic":
@@ -263,14 +215,11 @@ class _Exchange:
             case "bare":
                 return 413, "Input is too long for requested model.", ""
 
-    async def _fail(
+    async def fail(
         self, status: int, kind: str, message: str, head: Mapping[str, str] | None = None, *, code: str = ""
     ) -> None:
+        """Answer with an error."""
         await _send_json(self.send, status, error_body(self.protocol, status, kind, message, code), head)
-
-
-class _Cut(Exception):
-    """The connection is closed in the middle of an answer."""
 
 
 def _messages(protocol: Protocol, body: Mapping[str, Any]) -> Any:
