@@ -8,8 +8,10 @@ import ast
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,10 @@ HERE = Path(__file__).parent
 CASES = [(budget, format) for budget in (4_000, 8_000) for format in ("openai", "anthropic")]
 
 
-def trace(budget, format):
+def trace(budget, format, clock=lambda: 0.0):
     """Return one line for each request of the bundled run."""
     lines = []
-    with AgentMemory.open(":memory:", budget=budget, format=format, clock=lambda: 0.0) as memory:
+    with AgentMemory.open(":memory:", budget=budget, format=format, clock=clock) as memory:
         for message in demo_run().messages:
             if message["role"] == "assistant":
                 request = memory.to_request()
@@ -44,6 +46,13 @@ def path(budget, format):
 @pytest.mark.parametrize(("budget", "format"), CASES)
 def test_the_bundled_run_gives_the_requests_it_gave(budget, format):
     assert trace(budget, format) == path(budget, format).read_text().splitlines()
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_requests_do_not_depend_on_how_fast_the_run_goes(seed):
+    pauses = random.Random(seed)  # shorter than a provider keeps its cache, and all on one day
+    clock = accumulate(pauses.choice((*[1e-6] * 20, 250.0)) for _ in range(2_000)).__next__
+    assert trace(4_000, "openai", clock) == path(4_000, "openai").read_text().splitlines()
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def test_words_and_vectors_are_fused_by_their_scores_not_their_ranks():
 
 
 def test_a_faint_similarity_is_not_stretched():
-    assert order(fuse([candidate(1, 1.0, 0.0), candidate(2, 0.94, 0.02)])) == [1, 2]
+    assert order(fuse([candidate(1, 0.94, 0.02), candidate(2, 1.0, 0.0)])) == [2, 1]
 
 
 @given(st.floats(0.01, 100), st.floats(-1, 1), st.floats(0, 1e10), st.sampled_from(sorted(ROLE_CONFIDENCE)))
@@ -112,6 +112,20 @@ def test_recency_confidence_and_time_are_bounded(words, meaning, at, role):
     for scored in fuse(pair, [DateWindow(0, 5e9, "then")]):
         base = scored.scores["words"] + VECTOR_WEIGHT * scored.scores["meaning"]
         assert least * base - 1e-9 <= scored.score <= most * base + 1e-9
+
+
+@given(st.lists(st.floats(0, 1e10), min_size=3, max_size=3, unique=True))
+def test_ages_count_in_order_not_in_seconds(times):
+    def scores(times):
+        return [(scored.candidate.id, scored.scores) for scored in fuse([*map(dated, range(3), sorted(times))])]
+
+    def dated(id, at):
+        return candidate(id, 1.0, at=at)
+
+    assert scores(times) == scores([0.0, 0.0, 0.0]), "recorded at once, the order is that of the records"
+    assert [id for id, _ in scores(times)] == [2, 1, 0]
+    recent = dated(0, 8.0), dated(1, 7.0)
+    assert order(fuse(recent)) == [0, 1], "of two sessions the later one is newer, whichever was indexed first"
 
 
 def test_what_nothing_speaks_for_is_left_out():

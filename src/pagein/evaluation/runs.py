@@ -81,7 +81,7 @@ def turns_of(run: Run) -> list[list[dict[str, Any]]]:
 
 
 def replay_clock() -> Callable[[], float]:
-    """Return a clock that goes a second with each look: a search weighs ages, so equal replays need equal times."""
+    """Return a clock that goes a second with each look: requests name days, and a pause empties the provider's cache."""
     return count(1.0).__next__
 
 

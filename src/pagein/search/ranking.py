@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from pagein.search.dates import DateWindow
@@ -213,7 +214,7 @@ MIN_BEST_SIMILARITY = 0.2
 """A best similarity (cosine) below this means that nothing is near; it is not scaled up to 1."""
 
 RECENCY_BOOST = 0.02
-"""The share by which the newest is raised and the oldest lowered: it breaks ties."""
+"""The share by which the newest is raised and the oldest lowered: it breaks ties. Ages count in order, as seconds depend on the machine."""
 
 DATE_BOOST = 0.1
 """The share by which a hit within a date of the query is raised."""
@@ -264,22 +265,21 @@ def fuse(candidates: Sequence[PassageCandidate], windows: Sequence[DateWindow] =
         return []
     words = max(candidate.words for candidate in candidates) or 1.0
     meaning = max(MIN_BEST_SIMILARITY, *(candidate.meaning or 0.0 for candidate in candidates))
-    times = [candidate.at for candidate in candidates]
-    span = (min(times), max(times))
-    fused = [_score_candidate(candidate, words, meaning, span, windows) for candidate in candidates]
-    return sorted(
-        (scored for scored in fused if scored.score > 0),
-        key=lambda scored: (-scored.score, -scored.candidate.at, -scored.candidate.id),
-    )
+    oldest_first = sorted(candidates, key=attrgetter("at", "id"))
+    newest = len(candidates) - 1
+    fused = [
+        _score_candidate(candidate, place / newest if newest else 0.5, words, meaning, windows)
+        for place, candidate in enumerate(oldest_first)
+    ]
+    # Of equals the newest is first: sorted() keeps the order of equals.
+    return sorted((scored for scored in reversed(fused) if scored.score > 0), key=lambda scored: -scored.score)
 
 
 def _score_candidate(
-    candidate: PassageCandidate, words: float, meaning: float, span: tuple[float, float], windows: Sequence[DateWindow]
+    candidate: PassageCandidate, age: float, words: float, meaning: float, windows: Sequence[DateWindow]
 ) -> ScoredCandidate:
     by_words = candidate.words / words
     near = max(0.0, candidate.meaning or 0.0) / meaning
-    oldest, newest = span
-    age = (candidate.at - oldest) / (newest - oldest) if newest > oldest else 0.5
     recency = 1 + RECENCY_BOOST * (2 * age - 1)
     confidence = ROLE_CONFIDENCE.get(candidate.role, 1.0)
     times = (candidate.at,) if candidate.mentioned_at is None else (candidate.at, candidate.mentioned_at)
