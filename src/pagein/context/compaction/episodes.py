@@ -244,7 +244,7 @@ def _extract_text(first: int, last: int, extract: Extract) -> str:
     lines = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
     for position, group in groupby(extract.lines, key=lambda line: line.position):
         lines.append(f"[{step_handle(position)}]")
-        lines.extend(line.marked for line in group)
+        lines.extend(line.with_mark for line in group)
     if extract.names:
         lines.append("Also named: " + " ".join(extract.names))
     return "\n".join(lines)

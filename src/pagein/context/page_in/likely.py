@@ -1,4 +1,4 @@
-"""What a step is likely to need: passages that the search finds, and lines and names of the run, that are out of view."""
+"""Likely needs of a step that are out of view: passages that the search finds, and lines and names of the run."""
 
 from __future__ import annotations
 

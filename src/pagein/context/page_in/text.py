@@ -55,7 +55,7 @@ def passage_block(handle: str, role: str, age: int, lines: Iterable[str]) -> str
 
 def line_block(position: int, lines: Iterable[ExtractLine]) -> str:
     """The block of a step's likely lines."""
-    return "\n".join((f"[{step_handle(position)}]", *(line.marked for line in lines)))
+    return "\n".join((f"[{step_handle(position)}]", *(line.with_mark for line in lines)))
 
 
 def day_of(at: float) -> str:

@@ -67,7 +67,7 @@ class ExtractLine(NamedTuple):
         return cls(line.position, line.order, line.text if mark else quote_lines(line.text), mark)
 
     @property
-    def marked(self) -> str:
+    def with_mark(self) -> str:
         """The line behind its mark."""
         return self.mark + self.text
 
