@@ -182,13 +182,13 @@ class FileMark:
     def __init__(self, path: str) -> None:
         self._path = Path(path).absolute()
         self._size = 0
-        self._mark = self._read()
+        self._mark = self._read_mark()
 
     @property
     def problem(self) -> str | None:
         """The fault where the file is not there any more, or is another: one that grows all the time is not smaller for no reason."""
         size = self._size
-        if self._read() != self._mark:
+        if self._read_mark() != self._mark:
             return f"{self._path}: the file was moved, deleted or replaced after it was opened"
         if self._size < size and not self._is_sound():
             self._size = size
@@ -208,7 +208,7 @@ class FileMark:
         if problem := self.problem:
             raise LogUnwritable(f"{problem}. Nothing was written; open it again.")
 
-    def _read(self) -> tuple[int, int] | None:
+    def _read_mark(self) -> tuple[int, int] | None:
         try:
             status = self._path.stat()
         except OSError:  # one in memory, or in a folder that may not be read any more
