@@ -9,7 +9,7 @@ from pagein.facts import procedures
 from pagein.facts._fact_log import FactLogs
 from pagein.facts.block import Block, build_block, render_line
 from pagein.facts.fact import Fact
-from pagein.facts.placement import PlacedBlock, PlacementLimits, place_blocks, place_head_block
+from pagein.facts.placement import PlacedBlock, Placement
 from pagein.facts.ranking import MAX_RANKED, RankedFact
 from pagein.facts.settings import Settings
 from pagein.search.tfidf import fact_terms
@@ -51,29 +51,32 @@ class FactBlocks:
         self, blocks: tuple[PlacedBlock, ...], context: str, tasks: Sequence[str], position: int,
         counter: TokenCounter, max_tokens: int,
     ) -> tuple[PlacedBlock, ...]:  # fmt: skip
-        """Place the blocks of a view that has come to ``position``; see ``placement.place_blocks``."""
-        ranked, limits = self._relevant(context, tasks), self._limits(position, counter, max_tokens)
-        fitting = procedures.fit_procedures(ranked, limits.tokens, limits.cost)
-        placed = place_blocks(blocks, fitting, self._find, limits, self._settings)
-        self._note_left_out(ranked, {id for block in placed for id, _ in block.lines}, limits)
+        """Place the blocks of a view that has come to ``position``; see ``Placement.place_blocks``."""
+        ranked = self._relevant(context, tasks)
+        placement = self._placement(ranked, position, counter, max_tokens)
+        placed = placement.place_blocks(blocks)
+        self._note_left_out(ranked, {id for block in placed for id, _ in block.lines}, placement)
         return placed
 
     def place_head(
         self, text: str, context: str, tasks: Sequence[str], counter: TokenCounter, max_tokens: int
     ) -> Block:
-        """Place the block of a view's head, whose text is ``text`` now; see ``placement.place_head_block``."""
-        ranked, limits = self._relevant(context, tasks), self._limits(0, counter, max_tokens)
-        fitting = procedures.fit_procedures(ranked, limits.tokens, limits.cost)
-        block = place_head_block(text, fitting, self._find, limits, self._settings)
-        self._note_left_out(ranked, set(block.ids), limits)
+        """Place the block of a view's head, whose text is ``text`` now; see ``Placement.place_head_block``."""
+        ranked = self._relevant(context, tasks)
+        placement = self._placement(ranked, 0, counter, max_tokens)
+        block = placement.place_head_block(text)
+        self._note_left_out(ranked, set(block.ids), placement)
         return block
+
+    def _placement(
+        self, ranked: Sequence[RankedFact], position: int, counter: TokenCounter, max_tokens: int
+    ) -> Placement:
+        tokens, cost = min(max_tokens, self._settings.max_injection_tokens), self._cost(counter)
+        fitting = procedures.fit_procedures(ranked, tokens, cost)
+        return Placement(fitting, self._find, position, tokens, counter, cost, self._settings)
 
     def _find(self, id: str) -> Fact | None:
         return self._logs.find(id, self._clock())
-
-    def _limits(self, position: int, counter: TokenCounter, max_tokens: int) -> PlacementLimits:
-        most = min(max_tokens, self._settings.max_injection_tokens)
-        return PlacementLimits(position, most, counter, self._cost(counter))
 
     def _relevant(self, context: str, tasks: Sequence[str]) -> Sequence[RankedFact]:
         """The procedures of similar tasks, and the facts that matter to a context: of the guaranteed categories, or near it."""
@@ -85,12 +88,12 @@ class FactBlocks:
     def _similar_procedures(self, tasks: Sequence[str]) -> Sequence[RankedFact]:
         return self._logs.rank_procedures(tasks, self._clock())[: procedures.MAX_SHOWN]
 
-    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], limits: PlacementLimits) -> None:
+    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], placement: Placement) -> None:
         self.left_out = tuple(
             OutOfView(
                 fact.id,
                 "facts",
-                f"needs {limits.cost(render_line(fact))} of the {limits.tokens} tokens for facts: {fact.headline}",
+                f"needs {placement.cost(render_line(fact))} of the {placement.tokens} tokens for facts: {fact.headline}",
             )
             for fact in (item.fact for item in ranked)
             if fact.id not in ids

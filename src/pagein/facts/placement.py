@@ -56,114 +56,89 @@ class PlacedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementLimits:
-    """The position and the tokens of a new block, with the counter and the cost of a line."""
+class Placement:
+    """The placement of facts in one view: ``ranked`` are those that hold, best first.
 
+    ``current_fact`` returns a fact by id, None if it no longer holds. A new block stands at ``position``; all blocks have at
+    most ``tokens`` by the ``counter``, of which a line takes its ``cost``.
+    """
+
+    ranked: Sequence[RankedFact]
+    current_fact: Callable[[str], Fact | None]
     position: int
     tokens: int
     counter: TokenCounter
     cost: Callable[[str], int]
+    settings: Settings
 
+    def place_blocks(self, blocks: tuple[PlacedBlock, ...]) -> tuple[PlacedBlock, ...]:
+        """Place the blocks of a view: ``blocks`` itself if nothing changes, () if no fact holds."""
+        lines = dict(line for block in blocks for line in block.lines)
+        used = sum(block.tokens for block in blocks)
+        if not blocks or not self._all_hold(lines) or used > self.tokens:
+            return self._rebuild_blocks()
+        missing = [item for item in self.ranked if item.fact.id not in lines]
+        least = min((item.score for item in self.ranked if item.fact.id in lines), default=0.0) + ADDED_SCORE_MARGIN
+        always = {*self.settings.guaranteed, PROCEDURE}
+        added_facts = [item for item in missing if item.score >= least or item.fact.category in always]
+        if not added_facts:
+            return blocks
+        added = self._build_block(added_facts, self.tokens - used, about=LATER_BLOCK_ABOUT)
+        if added.ids:
+            return (*blocks, self._placed_block(added))
+        afresh = self._rebuild_blocks()
+        return afresh if self._is_better(afresh, lines, added_facts) else blocks
 
-def place_blocks(
-    blocks: tuple[PlacedBlock, ...],
-    ranked: Sequence[RankedFact],
-    current_fact: Callable[[str], Fact | None],
-    limits: PlacementLimits,
-    settings: Settings,
-) -> tuple[PlacedBlock, ...]:
-    """Place the blocks of a view: ``blocks`` itself if nothing changes, () if no fact holds.
+    def place_head_block(self, text: str) -> Block:
+        """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and most of the best are in it.
 
-    ``ranked`` are the facts that hold, best first; ``current_fact`` returns a fact by id, None if it no longer holds.
-    """
-    lines = dict(line for block in blocks for line in block.lines)
-    used = sum(block.tokens for block in blocks)
-    true = _all_hold(lines, current_fact)
-    if not blocks or not true or used > limits.tokens:
-        return _rebuild_blocks(ranked, limits, settings)
-    missing = [item for item in ranked if item.fact.id not in lines]
-    lowest = min((item.score for item in ranked if item.fact.id in lines), default=0.0)
-    least = lowest + ADDED_SCORE_MARGIN
-    sure = frozenset(settings.guaranteed)
-    added_facts = [item for item in missing if item.score >= least or item.fact.category in {*sure, PROCEDURE}]
-    if not added_facts:
-        return blocks
-    added = _build_block(added_facts, limits, limits.tokens - used, settings, about=LATER_BLOCK_ABOUT)
-    if added.ids:
-        return (*blocks, _placed_block(added, added_facts, limits.position))
-    afresh = _rebuild_blocks(ranked, limits, settings)
-    return afresh if _is_better(afresh, lines, ranked, added_facts, sure) else blocks
+        If all facts fit, all of them are in it.
+        """
+        lines = {match[1]: match[0] for match in _LINE.finditer(text)}
+        whole = self._build_block(self.ranked, self.tokens)
+        missing = [item for item in self.ranked if item.fact.id not in lines]
+        is_part = len(whole.ids) < len(self.ranked) or not missing
+        is_better = self._is_better((self._placed_block(whole),), lines, missing)
+        stays = lines and self._all_hold(lines) and is_part and not is_better
+        current = f"{OPEN}\n{text}\n{CLOSE}"
+        tokens = self.counter.text(current)
+        return Block(current, tokens, tuple(lines)) if stays and tokens <= self.tokens else whole
 
+    def _all_hold(self, lines: Mapping[str, str]) -> bool:
+        facts = ((self.current_fact(id), line) for id, line in lines.items())
+        return all(fact is not None and render_line(fact) == line for fact, line in facts)
 
-def place_head_block(
-    text: str,
-    ranked: Sequence[RankedFact],
-    current_fact: Callable[[str], Fact | None],
-    limits: PlacementLimits,
-    settings: Settings,
-) -> Block:
-    """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and most of the best are in it.
+    def _is_better(
+        self, afresh: tuple[PlacedBlock, ...], lines: Mapping[str, str], missing: Sequence[RankedFact]
+    ) -> bool:
+        """True if new blocks are worth a lost prefix: most of the best facts, or a guaranteed one, are missing."""
+        foremost, sure = self.ranked[:TOP_FACTS], frozenset(self.settings.guaranteed)
+        if sum(item.fact.id not in lines for item in foremost) > MAX_MISSING_SHARE * len(foremost):
+            return True
+        stands = [item for item in self.ranked if item.fact.id in lines]
+        others = any(item.fact.category not in sure for item in stands)
+        lowest = min((item.score for item in stands if item.fact.category in sure), default=0.0)
+        new = {id for block in afresh for id, _ in block.lines}
+        return any(
+            item.fact.category in sure and item.fact.id in new and (others or item.score >= lowest + ADDED_SCORE_MARGIN)
+            for item in missing
+        )
 
-    If all facts fit, all of them are in it.
-    """
-    lines = {match[1]: match[0] for match in _LINE.finditer(text)}
-    whole = _build_block(ranked, limits, limits.tokens, settings)
-    true = _all_hold(lines, current_fact)
-    missing = [item for item in ranked if item.fact.id not in lines]
-    afresh = (_placed_block(whole, ranked, limits.position),)
-    sure = frozenset(settings.guaranteed)
-    some = len(whole.ids) < len(ranked) or not missing
-    stays = lines and true and some and not _is_better(afresh, lines, ranked, missing, sure)
-    current = f"{OPEN}\n{text}\n{CLOSE}"
-    tokens = limits.counter.text(current)
-    return Block(current, tokens, tuple(lines)) if stays and tokens <= limits.tokens else whole
+    def _rebuild_blocks(self) -> tuple[PlacedBlock, ...]:
+        whole = self._build_block(self.ranked, self.tokens)
+        if len(whole.ids) < len(self.ranked):
+            first = self._build_block(self.ranked, int(self.tokens * FIRST_BLOCK_SHARE))
+            always = {*self.settings.guaranteed, PROCEDURE}
+            sure = {item.fact.id for item in self.ranked if item.fact.category in always}
+            whole = first if sure.intersection(whole.ids) <= set(first.ids) else whole
+        return (self._placed_block(whole),) if whole.ids else ()
 
+    def _build_block(self, ranked: Sequence[RankedFact], tokens: int, *, about: str = ABOUT) -> Block:
+        return build_block(
+            [item.fact for item in ranked], counter=self.counter, max_tokens=max(0, tokens),
+            guaranteed=self.settings.guaranteed, share=self.settings.guaranteed_share, cost=self.cost, about=about,
+        )  # fmt: skip
 
-def _all_hold(lines: Mapping[str, str], current_fact: Callable[[str], Fact | None]) -> bool:
-    return all((fact := current_fact(id)) is not None and render_line(fact) == line for id, line in lines.items())
-
-
-def _is_better(
-    afresh: tuple[PlacedBlock, ...],
-    lines: dict[str, str],
-    ranked: Sequence[RankedFact],
-    missing: Sequence[RankedFact],
-    sure: frozenset[str],
-) -> bool:
-    """True if new blocks are worth a lost prefix: most of the best facts, or a guaranteed one, are missing."""
-    foremost = ranked[:TOP_FACTS]
-    if sum(item.fact.id not in lines for item in foremost) > MAX_MISSING_SHARE * len(foremost):
-        return True
-    stands = [item for item in ranked if item.fact.id in lines]
-    others = any(item.fact.category not in sure for item in stands)
-    lowest = min((item.score for item in stands if item.fact.category in sure), default=0.0)
-    least = lowest + ADDED_SCORE_MARGIN
-    new = {id for block in afresh for id, _ in block.lines}
-    return any(
-        item.fact.category in sure and item.fact.id in new and (others or item.score >= least) for item in missing
-    )
-
-
-def _rebuild_blocks(
-    ranked: Sequence[RankedFact], limits: PlacementLimits, settings: Settings
-) -> tuple[PlacedBlock, ...]:
-    whole = _build_block(ranked, limits, limits.tokens, settings)
-    if len(whole.ids) < len(ranked):
-        some = _build_block(ranked, limits, int(limits.tokens * FIRST_BLOCK_SHARE), settings)
-        sure = {item.fact.id for item in ranked if item.fact.category in (*settings.guaranteed, PROCEDURE)}
-        whole = some if sure.intersection(whole.ids) <= set(some.ids) else whole
-    return (_placed_block(whole, ranked, limits.position),) if whole.ids else ()
-
-
-def _build_block(
-    ranked: Sequence[RankedFact], limits: PlacementLimits, tokens: int, settings: Settings, *, about: str = ABOUT
-) -> Block:
-    return build_block(
-        [item.fact for item in ranked], counter=limits.counter, max_tokens=max(0, tokens),
-        guaranteed=settings.guaranteed, share=settings.guaranteed_share, cost=limits.cost, about=about,
-    )  # fmt: skip
-
-
-def _placed_block(block: Block, ranked: Sequence[RankedFact], position: int) -> PlacedBlock:
-    lines = {item.fact.id: render_line(item.fact) for item in ranked}
-    return PlacedBlock(position, block.text, block.tokens, tuple((id, lines[id]) for id in block.ids))
+    def _placed_block(self, block: Block) -> PlacedBlock:
+        lines = {item.fact.id: render_line(item.fact) for item in self.ranked}
+        return PlacedBlock(self.position, block.text, block.tokens, tuple((id, lines[id]) for id in block.ids))
