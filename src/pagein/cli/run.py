@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from pagein.cli import _output
 from pagein.cli._settings import ConfigFile
-from pagein.cli.serve import DEFAULT_PORT, ServerWindow, UpstreamAddresses, make_app, server_settings
+from pagein.cli.serve import DEFAULT_PORT, ServeOptions, ServerWindow, UpstreamAddresses, make_app, server_settings
 from pagein.errors import ConfigurationError
 from pagein.memory.config import load
 from pagein.server.clients import UPSTREAMS, Client, check_gemini_login, client_process
@@ -69,10 +69,8 @@ def _proxy(
         yield f"http://127.0.0.1:{port}"
         return
     addresses = upstream or [f"{name}={url}" for name, url in UPSTREAMS[client].items()]
-    settings = server_settings(
-        store or _default_store(), load(config), upstream=addresses, port=0, host="127.0.0.1", window=window, mode=None,
-        strict=False, tenant=None, policy=None, summarizer=None,
-    )  # fmt: skip
+    options = ServeOptions(upstream=addresses, port=0, window=window)
+    settings = server_settings(store or _default_store(), load(config), options)
     app = make_app(settings)
     from pagein.server.run import serve_in_thread  # noqa: PLC0415 - needs the extra serve
 

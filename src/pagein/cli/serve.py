@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -52,25 +52,30 @@ _MEMORY_OPTIONS = (
 )  # fmt: skip
 
 
-def serve(
-    db: StoreAddress,
-    /,
-    *,
-    upstream: UpstreamAddresses = None,
-    port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT,
-    host: Annotated[
-        str, Parameter(help="Address to listen on. Any but this machine's own needs proxy keys.")
-    ] = "127.0.0.1",
-    window: ServerWindow = None,
-    mode: ServerMode = None,
-    strict: Annotated[
-        bool, Parameter(help="Answer 502 where pagein fails, instead of forwarding the original.")
-    ] = False,
-    tenant: ConfiguredTenant = None,
-    policy: ConfiguredPolicy = None,
-    summarizer: SummarizerName = None,
-    config: ConfigFile = None,
-) -> int:
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The options of a proxy. The configuration completes them."""
+
+    upstream: UpstreamAddresses = None
+    port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT
+    host: Annotated[str, Parameter(help="Address to listen on. Any but this machine's own needs proxy keys.")] = (
+        "127.0.0.1"
+    )
+    window: ServerWindow = None
+    mode: ServerMode = None
+    strict: Annotated[bool, Parameter(help="Answer 502 where pagein fails, instead of forwarding the original.")] = (
+        False
+    )
+    tenant: ConfiguredTenant = None
+    policy: ConfiguredPolicy = None
+    summarizer: SummarizerName = None
+
+
+DEFAULTS = ServeOptions()
+
+
+def serve(db: StoreAddress, /, *, options: ServeOptions = DEFAULTS, config: ConfigFile = None) -> int:
     """Serve a proxy between agents and their provider, so that no request is over the model's window.
 
     Point your agent's base URL at it. Every conversation is recorded in the
@@ -84,11 +89,8 @@ def serve(
 
       pagein serve runs.db --upstream https://api.anthropic.com
       ANTHROPIC_BASE_URL=http://127.0.0.1:8790 claude
-    """  # fmt: skip
-    settings = server_settings(
-        db, load(config), upstream=upstream, port=port, host=host, window=window, mode=mode, strict=strict,
-        tenant=tenant, policy=policy, summarizer=resolve_summarizer(summarizer),
-    )  # fmt: skip
+    """
+    settings = server_settings(db, load(config), options)
     app = make_app(settings)
     from pagein.server.run import run_server  # noqa: PLC0415 - needs the extra serve
 
@@ -192,36 +194,23 @@ def bench_serve(
 _WAYS = ("direct", "passed", "proxied")
 
 
-def server_settings(
-    db: str,
-    config: Config,
-    *,
-    upstream: list[str] | None,
-    port: int,
-    host: str,
-    window: int | None,
-    mode: Literal["view", "observe", "off"] | None,
-    strict: bool,
-    tenant: str | None,
-    policy: str | None,
-    summarizer: Any,
-) -> ServerSettings:
+def server_settings(db: str, config: Config, chosen: ServeOptions) -> ServerSettings:
     """The settings of the command line, completed from the configuration. Raises ConfigurationError."""
     from pagein.server import ServerSettings  # noqa: PLC0415 - loads for the server alone
 
     options = {name: option for name, option in build_options(config.values).items() if name in _MEMORY_OPTIONS}
-    writer = build_summarizer(config.values) if summarizer is None else summarizer
-    options |= {} if policy is None else {"policy": policy}
+    writer = resolve_summarizer(chosen.summarizer) or build_summarizer(config.values)
+    options |= {} if chosen.policy is None else {"policy": chosen.policy}
     options |= {} if writer is None else {"summarizer": writer}
     return ServerSettings(
         db,
-        _parse_upstreams(upstream) or _text_table(config, "server.upstreams"),
-        host=host.strip("[]"),
-        port=port,
-        window=option_or_setting(config, "server.window", window),
-        mode=option_or_setting(config, "server.mode", mode),
-        strict=strict,
-        tenant=option_or_setting(config, "tenant", tenant),
+        _parse_upstreams(chosen.upstream) or _text_table(config, "server.upstreams"),
+        host=chosen.host.strip("[]"),
+        port=chosen.port,
+        window=option_or_setting(config, "server.window", chosen.window),
+        mode=option_or_setting(config, "server.mode", chosen.mode),
+        strict=chosen.strict,
+        tenant=option_or_setting(config, "tenant", chosen.tenant),
         keys=_text_table(config, "server.clients"),
         origins=config.value("server.origins"),
         tenant_secret=os.environ.get(TENANT_SECRET, ""),
