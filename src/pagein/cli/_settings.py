@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Parameter
 
 from pagein.cli import _stores
-from pagein.cli._options import check_budget, resolve_counter
+from pagein.cli._options import SessionName, check_budget, resolve_counter
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.registry import policy_named
 from pagein.formats import FORMATS, FormatName, format_named
@@ -86,30 +86,37 @@ def _resolve_budget(budget: int | None, options: dict[str, Any], model: str | No
     return budget_for(model).limit
 
 
-def resolve_session(file: Path | None, session: str | None, tenant: str | None) -> tuple[str | None, str]:
-    """The session and the tenant; no session where nothing sets one. Raises ConfigurationError."""
-    config = load(file)
-    setting = config.values.get("session")
-    name = session if session is not None or setting is None else str(setting.value)
-    return name, option_or_setting(config, "tenant", tenant)
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The run that a command is about. The configuration completes what is not given."""
+
+    session: SessionName = None
+    tenant: ConfiguredTenant = None
+
+    def resolve(self, file: Path | None = None) -> tuple[str | None, str]:
+        """The session and the tenant; no session where nothing sets one. Raises ConfigurationError."""
+        config = load(file)
+        setting = config.values.get("session")
+        name = self.session if self.session is not None or setting is None else str(setting.value)
+        return name, option_or_setting(config, "tenant", self.tenant)
+
+    def find(self, db: str, file: Path | None = None) -> tuple[str, str]:
+        """The session and the tenant; the only session there is where nothing sets one. Raises ConfigurationError."""
+        name, tenant = self.resolve(file)
+        return _stores.find_session(db, name, tenant), tenant
+
+    @contextmanager
+    def open_memory(self, db: str, *, file: Path | None = None, **options: Any) -> Iterator[AgentMemory]:
+        """Open the memory of an existing run, see ``find``, without a checkpoint at close."""
+        name, tenant = self.find(db, file)
+        with AgentMemory.open(
+            db, session=name, tenant=tenant, checkpoints=AutoCheckpoint(close=False), **options
+        ) as memory:
+            yield memory
 
 
-def find_run(db: str, session: str | None, tenant: str | None, file: Path | None = None) -> tuple[str, str]:
-    """The session and the tenant; the only session there is where nothing sets one. Raises ConfigurationError."""
-    name, tenant = resolve_session(file, session, tenant)
-    return _stores.find_session(db, name, tenant), tenant
-
-
-@contextmanager
-def open_memory(
-    db: str, session: str | None, tenant: str | None, *, file: Path | None = None, **options: Any
-) -> Iterator[AgentMemory]:
-    """Open the memory of an existing run, see ``find_run``, without a checkpoint at close."""
-    name, tenant = find_run(db, session, tenant, file)
-    with AgentMemory.open(
-        db, session=name, tenant=tenant, checkpoints=AutoCheckpoint(close=False), **options
-    ) as memory:
-        yield memory
+ANY_RUN = RunOptions()
 
 
 def resolve_tenant(tenant: str | None) -> str:

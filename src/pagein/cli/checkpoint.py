@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from pagein.backends.open import open_store
 from pagein.cli import _output
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, open_memory
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, RunOptions
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Compaction
@@ -34,8 +34,7 @@ def checkpoint(
     name: Annotated[str, Parameter(help="Name of the checkpoint. Of several with one name, the newest counts.")],
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     json: AsJson = False,
 ) -> int:
     """Save the status of a run under a name: what is done, to do, ruled out and in progress.
@@ -44,7 +43,7 @@ def checkpoint(
 
       pagein checkpoint run.db "tests pass"
     """
-    with open_memory(db, session, tenant) as memory:
+    with run.open_memory(db) as memory:
         handle = memory.checkpoint(name)
         info = memory.checkpoints()[-1]
     if json:
@@ -58,8 +57,7 @@ def resume(
     db: StoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     name: Annotated[str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")] = None,
     fresh: Annotated[bool, Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.")] = False,
     budget: Annotated[int, Parameter(help="Maximum tokens of a request, for --fresh.")] = 100_000,
@@ -79,7 +77,7 @@ def resume(
     """
     if look and fresh:
         raise ConfigurationError("--look writes nothing and --fresh writes: use one of them")
-    with open_memory(db, session, tenant, readonly=look, budget=budget) as memory:
+    with run.open_memory(db, readonly=look, budget=budget) as memory:
         status = memory.status(name) if look else memory.resume(name, fresh=fresh)
     if json:
         _output.print_json(status_as_dict(status))

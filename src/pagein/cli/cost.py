@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pagein.cli import _output
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfigFile, ConfiguredTenant, open_memory, option_or_setting
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, ConfigFile, RunOptions, option_or_setting
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.context.costs import RunCost
 from pagein.memory.config import load
@@ -20,8 +20,7 @@ def cost(
     db: ReadonlyStoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     prices: Annotated[
         str | None, Parameter(help=f"Prices of the provider: {', '.join(PRICES)}. Default: the configuration's.")
     ] = None,
@@ -46,7 +45,7 @@ def cost(
       pagein cost run.db --session web-app --json
     """
     chosen = option_or_setting(load(config), "prices", prices)
-    with open_memory(db, session, tenant, file=config, readonly=True, prices=chosen) as memory:
+    with run.open_memory(db, file=config, readonly=True, prices=chosen) as memory:
         result = memory.cost()
     if json:
         sums = ("cached_share", "written", "net", "total")

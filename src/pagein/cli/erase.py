@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from pagein.backends.open import display_name
 from pagein.cli import _output, _stores
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_session, resolve_tenant
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, ConfiguredTenant, RunOptions, resolve_tenant
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.memory.erasure import Erasure
@@ -33,12 +33,11 @@ def erase(
     ] = (),
     /,
     *,
-    session: SessionName = None,
+    run: RunOptions = ANY_RUN,
     whole: Annotated[bool, Parameter(help="Erase the whole session, on every branch.")] = False,
     user: Annotated[
         str | None, Parameter(help="Erase every fact of this user; with handles: the user whose facts they name.")
     ] = None,
-    tenant: ConfiguredTenant = None,
     reason: Reason = "",
     traceless: Traceless = False,
     yes: Yes = False,
@@ -59,7 +58,7 @@ def erase(
     """
     if sum((bool(handles), whole, user is not None and not handles)) != 1:
         raise ConfigurationError("give handles, or --whole, or --user alone")
-    session, tenant = resolve_session(None, session, tenant)
+    session, tenant = run.resolve()
     if handles or whole:
         session = _stores.find_session(db, session, tenant)
     what = " ".join(handles) or (f"the session {session!r}" if whole else f"the facts of {user!r}")

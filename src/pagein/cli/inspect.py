@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from pagein.backends.open import display_name, open_store
 from pagein.cli import _output, _settings, _stores, checkpoint
-from pagein.cli._options import AsJson, ModelName, SessionName, resolve_counter
+from pagein.cli._options import AsJson, ModelName, resolve_counter
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.cli.inspector import open_data
 from pagein.cli.recall import Day, parse_time, rebuild_search_index
@@ -55,8 +55,7 @@ def log(
     db: ReadonlyStoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: _settings.ConfiguredTenant = None,
+    run: _settings.RunOptions = _settings.ANY_RUN,
     user: Annotated[str | None, Parameter(help="List the facts of this user, as recorded, instead of a run.")] = None,
     limit: Annotated[int | None, Parameter(help="Show only the newest entries, this many.")] = None,
     since: Day = None,
@@ -77,7 +76,7 @@ def log(
       pagein log run.db --user alice
       pagein log postgresql://localhost/agents --tenant acme
     """
-    session, tenant = _settings.resolve_session(None, session, tenant)
+    session, tenant = run.resolve()
     names = _stores.list_sessions(db, tenant)
     if user is not None:
         session = _facts_session(db, tenant, user)
@@ -128,8 +127,7 @@ def view(
     budget: Annotated[
         int | None, Parameter(help="Show the present view, in this many tokens. Needed if no request was sent.")
     ] = None,
-    session: SessionName = None,
-    tenant: _settings.ConfiguredTenant = None,
+    run: _settings.RunOptions = _settings.ANY_RUN,
     user: Annotated[str | None, Parameter(help="User whose facts the view has. Default: the configuration's.")] = None,
     policy: _settings.ConfiguredPolicy = None,
     format: _settings.ConfiguredFormat = None,
@@ -157,7 +155,7 @@ def view(
       pagein view run.db --budget 8000 --user alice --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    name, tenant = _settings.find_run(db, session, tenant, config)
+    name, tenant = run.find(db, config)
     if budget is None:
         sent_request = _find_sent_request(db, name, tenant, request)
         if sent_request is not None:
@@ -224,8 +222,7 @@ def expand(
     handle: Annotated[str, Parameter(help="Handle from a stub or summary: s12, s12.0 or s3-18.")],
     /,
     *,
-    session: SessionName = None,
-    tenant: _settings.ConfiguredTenant = None,
+    run: _settings.RunOptions = _settings.ANY_RUN,
     json: AsJson = False,
 ) -> int:
     """Print the whole original of a handle.
@@ -237,7 +234,7 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
-    with _settings.open_memory(db, session, tenant, readonly=True) as memory:
+    with run.open_memory(db, readonly=True) as memory:
         original = memory.expand(handle)
     if json:
         steps = [{"kind": kind_name(step), **asdict(step)} for step in original.steps]
@@ -252,8 +249,7 @@ def verify(
     db: ReadonlyStoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: _settings.ConfiguredTenant = None,
+    run: _settings.RunOptions = _settings.ANY_RUN,
     rebuild_index: Annotated[bool, Parameter(help="Rebuild the search index from the record.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -267,9 +263,9 @@ def verify(
       pagein verify run.db
       pagein verify run.db --rebuild-index
     """
-    tenant = _settings.resolve_tenant(tenant)
+    tenant = _settings.resolve_tenant(run.tenant)
     names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
-    selected = names if session is None else (_stores.choose_session(db, names, session),)
+    selected = names if run.session is None else (_stores.choose_session(db, names, run.session),)
     results = {}
     with (
         closing(open_store(db, tenant=tenant, readonly=True)) as store,

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from pagein.backends.open import display_name
 from pagein.cli import _output, _stores
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, find_run, resolve_session
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, ConfiguredTenant, RunOptions
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.errors import ConfigurationError
 from pagein.log.encryption import KEY_VARIABLE
@@ -58,7 +58,7 @@ def inspect(
       pagein inspect run.db
       pagein inspect run.db --export run.html --session web-app
     """
-    session, tenant = resolve_session(None, session, tenant)
+    session, tenant = RunOptions(session, tenant).resolve()
     names = _stores.list_sessions(db, tenant)
     if export is not None:
         return _write_export(db, tenant, _stores.choose_session(db, names, session), export)
@@ -69,8 +69,7 @@ def watch(
     db: ReadonlyStoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     most: Annotated[int | None, Parameter(help="End after this many requests. Default: on Ctrl-C.")] = None,
     json: AsJson = False,
 ) -> int:
@@ -84,7 +83,7 @@ def watch(
     """
     if most is not None and most < 1:
         raise ConfigurationError(f"--most is a number of requests, 1 or more, not {most}")
-    name, tenant = find_run(db, session, tenant)
+    name, tenant = run.find(db)
     number, shown = 0, 0
     with closing(open_data(db, tenant)) as data:
         while most is None or shown < most:

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pagein.cli import _output
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, open_memory
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, RunOptions
 from pagein.cli._stores import StoreAddress
 from pagein.events.entries import Importance
 
@@ -18,8 +18,7 @@ def ledger(
     db: StoreAddress,
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     pin: Annotated[str | None, Parameter(help="Confirm the entry of this handle: pin its words.")] = None,
     drop: Annotated[str | None, Parameter(help="Drop the entries of this handle: they no longer hold.")] = None,
     mark: Annotated[str | None, Parameter(help="Mark the step of this handle.")] = None,
@@ -42,7 +41,7 @@ def ledger(
       pagein ledger run.db --mark s7 --importance low
     """
     is_change = (pin, drop, mark) != (None, None, None)
-    with open_memory(db, session, tenant, readonly=not is_change) as memory:
+    with run.open_memory(db, readonly=not is_change) as memory:
         if pin is not None:
             memory.pin(pin)
         if drop is not None:

@@ -14,8 +14,8 @@ from cyclopts import Parameter
 
 from pagein.backends.open import display_name, open_log, open_store
 from pagein.cli import _output, _stores
-from pagein.cli._options import AsJson, SessionName
-from pagein.cli._settings import ConfiguredTenant, resolve_session, resolve_tenant
+from pagein.cli._options import AsJson
+from pagein.cli._settings import ANY_RUN, RunOptions, resolve_tenant
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.facts.owners import is_reserved
@@ -41,8 +41,7 @@ def export(
     file: Annotated[Path, Parameter(help="File to write. An existing file is replaced once all is written.")],
     /,
     *,
-    session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    run: RunOptions = ANY_RUN,
     everything: Annotated[bool, Parameter("--all", help="Write every session of the store, not one.")] = False,
     format: ExportFormat = "pagein",
     json: AsJson = False,
@@ -66,12 +65,12 @@ def export(
       pagein export postgresql://localhost/agents run.jsonl --session web-app
     """
     if everything:
-        return _export_store(db, file, session, tenant, format, json=json)
+        return _export_store(db, file, run, format, json=json)
     if format != "pagein":
         format_named(format)
-    session, tenant = resolve_session(None, session, tenant)
+    session, tenant = run.resolve()
     names = _stores.list_sessions(db, tenant, is_left_out=is_branching)
-    runs = tuple(run for run in names if not is_reserved(run)) or names
+    runs = tuple(name for name in names if not is_reserved(name)) or names
     name = _stores.choose_session(db, names if session in names else runs, session)
     with _stores.open_stored_log(db, name, tenant) as log:
         result = export_session(log, file) if format == "pagein" else export_messages(log, file, format)
@@ -83,10 +82,10 @@ def export(
     return 0
 
 
-def _export_store(db: str, file: Path, session: str | None, tenant: str | None, format: str, *, json: bool) -> int:
-    if session is not None or format != "pagein":
+def _export_store(db: str, file: Path, run: RunOptions, format: str, *, json: bool) -> int:
+    if run.session is not None or format != "pagein":
         raise ConfigurationError("--all writes every session, in pagein's own format: leave out --session and --format")
-    tenant = resolve_tenant(tenant)
+    tenant = resolve_tenant(run.tenant)
     _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
     with (
         contextlib.closing(open_store(db, tenant=tenant, readonly=True)) as store,
