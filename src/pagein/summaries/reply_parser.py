@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args
 
-from pagein.errors import FormatError, PageinError
+from pagein.errors import PageinError
 from pagein.events.handles import parse_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.summaries.key_items import split_sentences
@@ -21,7 +21,7 @@ from pagein.summaries.renderer import render_item
 from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import Span
-from pagein.summaries.summary import SECTIONS, SINGLE, Summary, SummaryItem, TaskItem, TaskStatus, summary_from_dict
+from pagein.summaries.summary import SECTIONS, SINGLE, Summary, SummaryItem, TaskItem, TaskStatus
 from pagein.tokens import TokenCounter
 
 
@@ -144,12 +144,9 @@ def _is_known(name: str, known_text: str) -> bool:
 
 def _parse_shape(reply: str, author: str) -> Summary:
     try:
-        fields, dropped = tidy_shape(parse_reply_object(reply, MAX_REPLY_CHARS))
-        summary = summary_from_dict(fields, author=author)
+        summary, dropped = read_summary(parse_reply_object(reply, MAX_REPLY_CHARS), author)
     except UnreadableReply as error:
         raise SummaryRejected(error.reason, error.detail) from error
-    except FormatError as error:
-        raise SummaryRejected("wrong shape", str(error)) from error
     if summary.is_empty and dropped:
         raise SummaryRejected("wrong shape", f"nothing in it could be read: {', '.join(dropped[:5])}")
     return summary
@@ -216,7 +213,7 @@ def _shingles(text: str) -> Iterable[int]:
     return (hash(tuple(words[at : at + SHINGLE_WORDS])) for at in range(len(words) - SHINGLE_WORDS + 1))
 
 
-_STATUS: Mapping[str, str] = MappingProxyType(
+_STATUS: Mapping[str, TaskStatus] = MappingProxyType(
     {
         **{status: status for status in get_args(TaskStatus)},
         **dict.fromkeys(("todo", "to do", "pending", "in progress", "ongoing", "not started", "started"), "open"),
@@ -229,13 +226,14 @@ _STATUS: Mapping[str, str] = MappingProxyType(
 _GAPS = re.compile(r"[\s_-]+")
 
 
-def tidy_shape(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the fields in the shape that ``summary_from_dict`` reads, and the paths of what was left out.
+def read_summary(value: Mapping[str, Any], author: str) -> tuple[Summary, tuple[str, ...]]:
+    """Read a summary from a model's JSON, as far as it can be read; return it with the paths of what was left out.
 
     Unknown keys are ignored. One item in place of a list is a list; a list in place of a text is joined.
 
-    >>> tidy_shape({"State": ["red", "slow"], "done": "all", "mood": 1, "errors": [{}]})
-    ({'state': {'text': 'red; slow'}, 'done': [{'text': 'all'}]}, ('errors[0]',))
+    >>> summary, dropped = read_summary({"State": ["red", "slow"], "done": "all", "mood": 1, "errors": [{}]}, "m")
+    >>> summary.state.text, summary.done[0].text, dropped
+    ('red; slow', 'all', ('errors[0]',))
     """
     fields: dict[str, Any] = {}
     dropped: list[str] = []
@@ -244,40 +242,32 @@ def tidy_shape(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         if content is None or name in fields or name not in (*SINGLE, *SECTIONS):
             continue
         if name in SINGLE:
-            item = _tidy_item(content, name)
+            item = _read_item(content, name, author)
             if item is not None:
                 fields[name] = item
             elif content:
                 dropped.append(name)
             continue
         rows = content if isinstance(content, list) else [content]
-        items = [_tidy_item(row, name) for row in rows]
+        items = [_read_item(row, name, author) for row in rows]
         dropped += [f"{name}[{index}]" for index, item in enumerate(items) if item is None]
-        if kept := [item for item in items if item is not None]:
+        if kept := tuple(item for item in items if item is not None):
             fields[name] = kept
-    return fields, tuple(dropped)
+    return Summary(**fields), tuple(dropped)
 
 
-def _tidy_item(value: object, section: str) -> dict[str, Any] | None:
-    """An item's fields; None where there is no text in it, or a task's status is none."""
-    if not isinstance(value, dict):
-        text = _as_text(value)
-        return None if text is None else {"text": text}
-    text, note = _as_text(value.get("text")), _as_text(value.get("note"))
-    id = _as_text(value.get("id")) if section == "tasks" else None
+def _read_item(value: object, section: str, author: str) -> SummaryItem | None:
+    """An item; None where there is no text in it, or a task's status is none."""
+    fields = value if isinstance(value, dict) else {"text": value}
+    text, note = _as_text(fields.get("text")), _as_text(fields.get("note")) or ""
+    id = _as_text(fields.get("id")) or "" if section == "tasks" else ""
     if text is None and not id:
         return None
-    item: dict[str, Any] = {"text": text or ""}
-    if note:
-        item["note"] = note
-    if handles := list(_handles(value.get("handles"))):
-        item["handles"] = handles
-    if section == "tasks":
-        status = _STATUS.get(_GAPS.sub(" ", str(value.get("status") or "open").strip().casefold()))
-        if status is None:
-            return None
-        item |= {"id": id or "", "status": status}
-    return item
+    item = SummaryItem(text or "", note, tuple(_handles(fields.get("handles"))), author)
+    if section != "tasks":
+        return item
+    status = _STATUS.get(_GAPS.sub(" ", str(fields.get("status") or "open").strip().casefold()))
+    return None if status is None else TaskItem(item.text, note, item.handles, author, id, status)
 
 
 def _as_text(value: object) -> str | None:

@@ -118,21 +118,16 @@ def _item_to_dict(item: SummaryItem) -> dict[str, Any]:
     return value
 
 
-def summary_from_dict(value: object, *, author: str | None = None) -> Summary:
-    """Convert JSON values to a summary. Raises FormatError, with the path, for another shape.
-
-    With ``author``, every item gets that author and may not name one; an item may then be a plain string.
-    """
+def summary_from_dict(value: object) -> Summary:
+    """Convert JSON values to a summary. Raises FormatError, with the path, for another shape."""
     fields = _check_fields(value, {*SINGLE, *SECTIONS}, "")
     lists = {}
     for section in SECTIONS:
         values = fields.get(section) or []
         if not isinstance(values, list):
             raise FormatError("expected a list", path=section)
-        lists[section] = tuple(
-            _item_from_dict(row, f"{section}[{index}]", section, author) for index, row in enumerate(values)
-        )
-    one = {name: _item_from_dict(fields[name], name, name, author) if fields.get(name) else None for name in SINGLE}
+        lists[section] = tuple(_item_from_dict(row, f"{section}[{index}]", section) for index, row in enumerate(values))
+    one = {name: _item_from_dict(fields[name], name, name) if fields.get(name) else None for name in SINGLE}
     return Summary(**one, **lists)  # type: ignore[arg-type]  # mypy does not see which key has which type
 
 
@@ -145,16 +140,14 @@ def _check_fields(value: object, allowed: set[str], path: str) -> Mapping[str, A
     return value
 
 
-def _item_from_dict(value: object, path: str, section: str, author: str | None) -> SummaryItem:
-    if isinstance(value, str) and author is not None:
-        value = {"text": value}
-    allowed = {"text", "note", "handles"} | ({"author"} if author is None else set())
-    fields = _check_fields(value, allowed | ({"id", "status"} if section == "tasks" else set()), path)
+def _item_from_dict(value: object, path: str, section: str) -> SummaryItem:
+    of_tasks = {"id", "status"} if section == "tasks" else set()
+    fields = _check_fields(value, {"text", "note", "handles", "author"} | of_tasks, path)
     handles = fields.get("handles") or []
     if not isinstance(handles, list) or not all(isinstance(handle, str) for handle in handles):
         raise FormatError("expected a list of strings", path=f"{path}.handles")
     text, note = _string_field(fields, "text", path), _string_field(fields, "note", path)
-    by = author if author is not None else _string_field(fields, "author", path) or EXTRACTIVE
+    by = _string_field(fields, "author", path) or EXTRACTIVE
     if section != "tasks":
         return SummaryItem(text, note, tuple(handles), by)
     status = fields.get("status", "open")
