@@ -322,7 +322,7 @@ def fidelity(
 
 def fidelity_rows(survival: Survival) -> dict[str, dict[int, dict[str, Any]]]:
     """Return the counts by policy and number of compactions, for JSON."""
-    return {policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()}
+    return {policy: {count: counts.as_dict() for count, counts in of.items()} for policy, of in survival.items()}
 
 
 def check_fidelity_options(policies: Sequence[str], rounds: Sequence[int], budget: int) -> None:
@@ -343,9 +343,9 @@ def print_fidelity(survival: Survival, title: str) -> None:
     heads = (_HEADS.get(kind, f"{kind}s") for kind in _KINDS)
     table = _output.new_table(title, "policy, times", "runs", *heads)
     for name, of in survival.items():
-        for count, kept in of.items():
-            shares = (_percent(kept.share(kind)) if kept.runs else "-" for kind in _KINDS)
-            _output.add_row(table, f"{name} {count}", f"{kept.runs}", *shares)
+        for count, counts in of.items():
+            shares = (_percent(counts.share(kind)) if counts.runs else "-" for kind in _KINDS)
+            _output.add_row(table, f"{name} {count}", f"{counts.runs}", *shares)
         table.add_section()
     _output.console().print(table)
 

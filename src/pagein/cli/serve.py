@@ -194,27 +194,27 @@ def bench_serve(
 _WAYS = ("direct", "passed", "proxied")
 
 
-def server_settings(db: str, config: Config, chosen: ServeOptions) -> ServerSettings:
+def server_settings(db: str, config: Config, options: ServeOptions) -> ServerSettings:
     """The settings of the command line, completed from the configuration. Raises ConfigurationError."""
     from pagein.server import ServerSettings  # noqa: PLC0415 - loads for the server alone
 
-    options = {name: option for name, option in build_options(config.values).items() if name in _MEMORY_OPTIONS}
-    writer = resolve_summarizer(chosen.summarizer) or build_summarizer(config.values)
-    options |= {} if chosen.policy is None else {"policy": chosen.policy}
-    options |= {} if writer is None else {"summarizer": writer}
+    memory_options = {name: option for name, option in build_options(config.values).items() if name in _MEMORY_OPTIONS}
+    writer = resolve_summarizer(options.summarizer) or build_summarizer(config.values)
+    memory_options |= {} if options.policy is None else {"policy": options.policy}
+    memory_options |= {} if writer is None else {"summarizer": writer}
     return ServerSettings(
         db,
-        _parse_upstreams(chosen.upstream) or _text_table(config, "server.upstreams"),
-        host=chosen.host.strip("[]"),
-        port=chosen.port,
-        window=option_or_setting(config, "server.window", chosen.window),
-        mode=option_or_setting(config, "server.mode", chosen.mode),
-        strict=chosen.strict,
-        tenant=option_or_setting(config, "tenant", chosen.tenant),
+        _parse_upstreams(options.upstream) or _text_table(config, "server.upstreams"),
+        host=options.host.strip("[]"),
+        port=options.port,
+        window=option_or_setting(config, "server.window", options.window),
+        mode=option_or_setting(config, "server.mode", options.mode),
+        strict=options.strict,
+        tenant=option_or_setting(config, "tenant", options.tenant),
         keys=_text_table(config, "server.clients"),
         origins=config.value("server.origins"),
         tenant_secret=os.environ.get(TENANT_SECRET, ""),
-        options=options,
+        options=memory_options,
     )
 
 

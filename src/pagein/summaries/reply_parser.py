@@ -251,8 +251,8 @@ def read_summary(value: Mapping[str, Any], author: str) -> tuple[Summary, tuple[
         rows = content if isinstance(content, list) else [content]
         items = [_read_item(row, name, author) for row in rows]
         dropped += [f"{name}[{index}]" for index, item in enumerate(items) if item is None]
-        if kept := tuple(item for item in items if item is not None):
-            fields[name] = kept
+        if readable := tuple(item for item in items if item is not None):
+            fields[name] = readable
     return Summary(**fields), tuple(dropped)
 
 
