@@ -39,9 +39,17 @@ class LongMemEvalResult:
 Haystack = Callable[[Chat], Mapping[str, tuple[Turn, ...]]]
 
 
+def gold_sessions(chat: Chat) -> frozenset[str]:
+    """The sessions with a turn of the user that is evidence, as in the official protocol."""
+    evident = (
+        name for name, turns in chat.sessions.items() if any(turn.is_evidence and turn.role == "user" for turn in turns)
+    )
+    return frozenset(evident)
+
+
 def by_session(chats: Iterable[Chat]) -> list[Chat]:
     """The questions measured by session: no ``_abs``, and a turn of the user's is evidence (419 of the 500)."""
-    return [chat for chat in chats if not chat.question.id.endswith("_abs") and chat.gold]
+    return [chat for chat in chats if not chat.question.id.endswith("_abs") and gold_sessions(chat)]
 
 
 def by_turn(chats: Iterable[Chat]) -> list[Chat]:
@@ -81,9 +89,10 @@ def bench_longmemeval(
 
 
 def _of_sessions(ranked: Sequence[str], chat: Chat) -> dict[str, float]:
-    measured = {f"all@{k}": recall_all(ranked, chat.gold, k) for k in CUTS}
-    measured |= {f"any@{k}": recall_any(ranked, chat.gold, k) for k in CUTS}
-    return measured | {f"NDCG@{k}": ndcg(ranked, chat.gold, k) for k in CUTS}
+    gold = gold_sessions(chat)
+    measured = {f"all@{k}": recall_all(ranked, gold, k) for k in CUTS}
+    measured |= {f"any@{k}": recall_any(ranked, gold, k) for k in CUTS}
+    return measured | {f"NDCG@{k}": ndcg(ranked, gold, k) for k in CUTS}
 
 
 def _of_turns(

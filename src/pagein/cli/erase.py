@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -108,7 +109,7 @@ def retain(
             retention = retain_sessions(db, age, tenant=tenant, reason=reason, trace=not traceless, tell=advance)
     if json:
         rows = [{"session": name, "last": last} for name, last in retention.sessions]
-        _output.print_json({"sessions": rows, "erased": not dry_run, **_erasure_as_dict(retention.erasure)})
+        _output.print_json({"sessions": rows, "erased": not dry_run, **asdict(retention.erasure)})
         return 0
     for name, last in retention.sessions:
         _output.print_text(f"{_stores.shown_name(name)}: last entry {_output.format_time(last)} UTC")
@@ -135,7 +136,7 @@ def _run_erasure(
 
 def _print_erasure(erasure: Erasure, *, json: bool) -> None:
     if json:
-        _output.print_json(_erasure_as_dict(erasure))
+        _output.print_json(asdict(erasure))
         return
     _output.print_text(
         f"erased: {_output.count_of(erasure.entries, 'entry', 'entries')}, {_output.count_of(erasure.facts, 'fact')}, "
@@ -150,13 +151,6 @@ def _print_erasure(erasure: Erasure, *, json: bool) -> None:
             "the file may still have some of these words: another program has it open, or another session says them. "
             "Close other programs, and erase again"
         )
-
-
-def _erasure_as_dict(erasure: Erasure) -> dict[str, Any]:
-    return {
-        "entries": erasure.entries, "facts": erasure.facts, "derived": erasure.derived,
-        "elsewhere": list(erasure.elsewhere), "scrubbed": erasure.scrubbed,
-    }  # fmt: skip
 
 
 def _confirm(question: str) -> bool:

@@ -67,15 +67,6 @@ class Chat:
     haystack: Mapping[str, tuple[Turn, ...]]
     """Every session that came with the question."""
 
-    @property
-    def gold(self) -> frozenset[str]:
-        """The sessions with a turn of the user that is evidence, as in the official protocol."""
-        return frozenset(
-            name
-            for name, turns in self.sessions.items()
-            if any(turn.is_evidence and turn.role == "user" for turn in turns)
-        )
-
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
 """LoCoMo's categories."""

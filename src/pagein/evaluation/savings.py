@@ -7,14 +7,13 @@ runs: the same share of the tokens of a run of 100 calls. Shorter runs are joine
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
-from pagein.evaluation.faults import Lane, convert_to_openai, measure_run
+from pagein.evaluation.faults import PAGEIN, bench_faults, convert_to_openai
 from pagein.evaluation.requests import MeasuredMessage, Scale, request_tokens
 from pagein.evaluation.runs import Run, replay_clock
 from pagein.evaluation.strategies import PageinStrategy
@@ -107,16 +106,8 @@ def bench_missing_needs(
     tallies = {name: Tally() for name in policies}
     for run, _ in join_runs(runs, CALLS[-1]):
         budget = limit or _scaled_limit(scale.measure_request(run.wire))
-        with ExitStack() as stack:
-            lanes = {}
-            for name in tallies:
-                memory = AgentMemory.open(
-                    ":memory:", budget=budget, policy=policy_named(name), counter=counter, clock=replay_clock()
-                )
-                lanes[name] = Lane(PageinStrategy(stack.enter_context(memory)), scale)
-            measure_run(run, tuple(lanes.values()), budget, counter, lambda: None)
-        for name, lane in lanes.items():
-            tallies[name].add(lane.tally, run.where or run.id)
+        for name, tally in tallies.items():
+            tally.add(bench_faults([run], budget, counter, policy=name, baselines=False)[PAGEIN])
     return tallies
 
 

@@ -99,16 +99,19 @@ def _convert_key(key: Any, path: str) -> str:
     return str.__str__(key)
 
 
+def is_dumpable(value: object) -> bool:
+    """True for an object of an SDK. The method is looked up on the type, so that mocks with any attribute do not count."""
+    return callable(getattr(type(value), "model_dump", None))
+
+
 def _dump_model(value: Any, path: str) -> Any:
-    """Dump an SDK's object. The method is looked up on the type, so that mocks with any attribute do not count."""
-    dump = getattr(type(value), "model_dump", None)
-    if not callable(dump):
+    if not is_dumpable(value):
         raise FormatError(
             f"{type_name(value)} is not JSON: make it text, a number, a list or an object first", path=path
         )
     try:
         # The SDKs declare every field optional; nulls are their defaults.
-        fields = dump(value, exclude_none=True)
+        fields = value.model_dump(exclude_none=True)
     except Exception as error:
         raise FormatError(f"{type_name(value)}.model_dump() failed: {error}", path=path) from error
     if isinstance(fields, dict) and not _is_json(artifact := fields.get("artifact")):
@@ -139,7 +142,7 @@ def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict
     """
     if isinstance(request, (list, tuple)):
         return {"messages": to_plain_json(request, "messages")}
-    if callable(getattr(type(request), "model_dump", None)):
+    if is_dumpable(request):
         request = _dump_model(request, "messages")
     if not isinstance(request, Mapping):
         raise FormatError(f"expected a list of messages, not {type_name(request)}; {MESSAGE_HINT}", path="messages")
@@ -172,7 +175,7 @@ def request_rows(request: Any) -> list[Any]:
 
 def _response_row(request: Any) -> dict[str, Any] | None:
     """Return a whole response or one content of Gemini, or a response of Bedrock, as plain JSON; None for any other."""
-    if not isinstance(request, Mapping) and not callable(getattr(type(request), "model_dump", None)):
+    if not isinstance(request, Mapping) and not is_dumpable(request):
         return None
     plain = to_plain_json(request, "messages", encode_bytes=True) if not isinstance(request, Mapping) else request
     output = plain.get("output") if isinstance(plain, Mapping) else None

@@ -7,30 +7,16 @@ Responses API for its items. Anthropic's response is a message already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from pagein.errors import ConfigurationError, FormatError
 from pagein.events.steps import Usage
-from pagein.formats.parsing import parse_usage, to_plain_json, token_count
+from pagein.formats.parsing import is_dumpable, parse_usage, to_plain_json, token_count
 
 _EVENTS = ("response.", "content_block_", "message_start", "message_delta", "message_stop")
 """The beginnings of the types of a stream's events."""
 _LAST_EVENTS = ("response.completed", "response.incomplete")
 """Those that have the whole response."""
-
-
-@runtime_checkable
-class DumpableModel(Protocol):
-    """An object of an SDK: a pydantic model, or one like it."""
-
-    def model_dump(self, *, exclude_none: bool = ...) -> Any:
-        """Return the fields as plain values."""
-        ...
-
-
-def is_dumpable(value: object) -> bool:
-    """True for an object of an SDK. The method is looked up on the type, so that mocks with any attribute do not count."""
-    return any("model_dump" in vars(kind) for kind in type(value).__mro__) and isinstance(value, DumpableModel)
 
 
 def unwrap_request(messages: Any) -> Any:

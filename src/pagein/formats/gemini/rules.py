@@ -26,7 +26,7 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.formats.anthropic.rules import order_problems
-from pagein.formats.parsing import content_rows, is_utf8, to_plain_json, type_name
+from pagein.formats.parsing import content_rows, is_dumpable, is_utf8, to_plain_json, type_name
 
 ROLES = ("user", "model")
 NAME_MAX_CHARS = 64
@@ -86,7 +86,7 @@ def _response_content(row: Any) -> Any:
 def system_instruction(request: Mapping[Any, Any]) -> Any:
     """Return the system instruction of a request or of its config; None where there is none."""
     config = request.get("config")
-    if callable(getattr(type(config), "model_dump", None)):  # a GenerateContentConfig
+    if is_dumpable(config):  # a GenerateContentConfig
         config = {key: getattr(config, key, None) for key in _SYSTEM_KEYS}
     for holder in (request, config if isinstance(config, Mapping) else {}):
         for key in _SYSTEM_KEYS:
