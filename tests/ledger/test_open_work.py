@@ -7,8 +7,11 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, UnknownHandle
 from pagein.context.compaction.registry import POLICIES
 from pagein.context.ledger import block
-from pagein.context.ledger.open_work import HIDDEN_WORDS, MAX_VERSIONS, MAX_WAITING, WorkLedger, render_open
+from pagein.context.ledger.open_work import WorkLedger, render_open
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
+from pagein.context.ledger.task_plans import MAX_VERSIONS
+from pagein.context.ledger.waiting import MAX_WAITING
+from pagein.events.secrets import HIDDEN_WORDS
 from pagein.tokens.encodings import Encoding
 
 STATES = ("completed", "in_progress", "pending")
@@ -179,7 +182,7 @@ def test_no_block_repeats_a_secret():
     work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
     work.learn_text(2, f"Done, {secret}.", f"Done, {secret}.", is_own=True)
-    assert work.answers[2].text == HIDDEN_WORDS
+    assert work.answers.by_position[2].text == HIDDEN_WORDS
 
 
 def test_a_number_that_a_program_prints_is_no_job():
@@ -201,18 +204,18 @@ def test_what_goes_on_is_not_over_by_words_about_something_else(id, text):
     work.learn((1, 0), ToolCall("c", "export", "{}"), Observation("c", f"Task {id} started."))
     for number, is_own in ((2, True), (3, False)):
         work.learn_text(number, text, text, is_own=is_own)
-    assert [item.id for item in work.waiting] == [id]
+    assert [item.id for item in work.waiting.going_on()] == [id]
     work.learn_text(4, f"Task {id} is done.", f"Task {id} is done.", is_own=False)
-    assert work.waiting == ()
+    assert work.waiting.going_on() == ()
 
 
 def test_what_a_page_says_ends_nothing():
     work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "ask", '{"for": "the column"}'), Observation("c", WAITS["apr-5512"][1]))
     work.learn((2, 0), ToolCall("c", "read_page", '{"url": "x"}'), Observation("c", "apr-5512 was granted by admin."))
-    assert [item.id for item in work.waiting] == ["apr-5512"]
+    assert [item.id for item in work.waiting.going_on()] == ["apr-5512"]
     work.learn((3, 0), ToolCall("c", "check", '{"id": "apr-5512"}'), Observation("c", "It was granted by Ana."))
-    assert work.waiting == ()
+    assert work.waiting.going_on() == ()
 
 
 def test_a_notice_of_the_application_ends_what_it_names():
@@ -320,7 +323,7 @@ def test_only_what_is_said_of_an_id_ends_it(text, is_over):
     work = WorkLedger()
     work.learn((1, 0), ToolCall("c", "run", '{"command": "serve"}'), Observation("c", WAITS["bash_7"][1]))
     work.learn_text(2, text, text, is_own=False)
-    assert (work.waiting == ()) is is_over
+    assert (work.waiting.going_on() == ()) is is_over
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -498,14 +498,6 @@ def test_a_state_comes_back_as_it_was_and_goes_on_the_same_way():
     assert "s20 The deadline is 12 May now. (replaces s7)" in show(twin)
 
 
-def test_a_copy_is_independent():
-    ledger = fold("Never share passwords.")
-    twin = ledger.copy()
-    twin.learn(2, "The deadline is 4 May.", "user")
-    assert len(show(ledger)) == 1
-    assert len(show(twin)) == 2
-
-
 def test_the_same_texts_give_the_same_ledger():
     assert fold(*SESSION).to_state() == fold(*SESSION).to_state()
 
@@ -672,7 +664,7 @@ def test_names_of_speakers_are_no_part_of_a_state_which_goes_on_the_same_way():
     state = json.dumps(ledger.to_state()["speakers"])
     twin = RunLedger.from_state(json.loads(json.dumps(ledger.to_state())))
     assert "Ana" not in state
-    for one in (ledger, twin, ledger.copy()):
+    for one in (ledger, twin):
         one.learn(20, "Ana: Hello!", "user")
         assert not any("Hello" in line for line in show(one))
 

@@ -57,6 +57,19 @@ def observation_handle(position: int, index: int) -> str:
     return str(Handle(position, position + 1, index))
 
 
+Place = tuple[int, int]
+"""The position of a step, and the number of its call."""
+
+
+def place_handle(place: Place) -> str:
+    """Return the handle of the result at a place: that of the step for its first one.
+
+    >>> place_handle((12, 0)), place_handle((12, 1))
+    ('s12', 's12.1')
+    """
+    return observation_handle(*place) if place[1] else step_handle(place[0])
+
+
 def range_handle(first: int, last: int) -> str:
     """Return the handle of positions ``[first, last)``.
 

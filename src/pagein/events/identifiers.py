@@ -126,6 +126,11 @@ class CallLine:
     values: str
     rest: str
 
+    @property
+    def brief(self) -> str:
+        """The argument alone where there is one, else the whole line."""
+        return self.alone or self.text
+
 
 def format_call(name: str, arguments: str) -> CallLine:
     """Format a call as its name and the first line of each argument after its key; long values are cut.

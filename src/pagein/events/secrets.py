@@ -74,6 +74,10 @@ _CARD = re.compile(r"(?<![\d-])(?:\d[ -]?){12,18}\d(?![\d-])")
 _RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{32,}")
 
 
+HIDDEN_WORDS = "(words with a secret)"
+"""What stands for an answer or a task that holds a secret: no block repeats one."""
+
+
 def holds_secret(text: str) -> bool:
     """True where a text tells a password, a key, a token or the number of a card.
 
@@ -83,6 +87,11 @@ def holds_secret(text: str) -> bool:
     if any(pattern.search(text) for pattern in (_NAMED, _BESIDE, _SHAPES, _IN_COMMAND)):
         return True
     return any(map(_is_card, _CARD.findall(text))) or any(map(_is_random, _RANDOM.findall(text)))
+
+
+def hide_secret(text: str) -> str:
+    """Return a text, or what stands for one with a secret in it."""
+    return HIDDEN_WORDS if holds_secret(text) else text
 
 
 def _is_card(digits: str) -> bool:

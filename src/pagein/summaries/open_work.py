@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pagein.context.ledger.open_work import WaitingItem
+from pagein.context.ledger.waiting import WaitingItem
 from pagein.events.handles import observation_handle
 from pagein.events.protocol import OpenCall
 from pagein.events.steps import ActionStep, Step

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from pagein.context.ledger.error_lines import clip_line, error_key, find_errors, has_failed
-from pagein.events.handles import observation_handle, step_handle
+from pagein.events.handles import Place, place_handle
 from pagein.events.identifiers import format_call
 from pagein.events.steps import Observation, ToolCall, as_text
 from pagein.tokens import TokenCounter
@@ -43,7 +43,7 @@ class CallResult:
     number: int = 0
 
     @property
-    def place(self) -> tuple[int, int]:
+    def place(self) -> Place:
         """The position of the step, and the number of its call."""
         return self.position, self.index
 
@@ -74,7 +74,8 @@ class FailureLedger:
         errors = find_errors(as_text(observation.content), failed=has_failed(observation))
         if not errors and not self._results:
             return
-        by_key, shown = {error_key(error): error for error in errors}, _shown_call(call)
+        by_key = {error_key(error): error for error in errors}
+        shown = clip_line(format_call(call.name, call.arguments).brief, CALL_MAX_CHARS)
         for key, results in self._results.items():
             if key not in by_key and results[-1].call == shown:
                 _append(results, CallResult(position, index, shown, ""))
@@ -136,11 +137,10 @@ def select_failures(lines: Iterable[FailureLine], tokens: int, counter: TokenCou
 def _render(line: FailureLine, above: CallResult | None) -> str:
     """Return the line of an error, without the handle and the call that the line above has, too."""
     result, count = line.result, f" ({line.count} times)" if line.count > 1 else ""
-    handle = observation_handle(*result.place) if result.index else step_handle(result.position)
     if above is not None and above.place == result.place:
         return f"! {result.error}{count}"
     call = "" if above is not None and above.call == result.call else f" {result.call}"
-    return f"[{handle}]{call} ! {result.error}{count}"
+    return f"[{place_handle(result.place)}]{call} ! {result.error}{count}"
 
 
 def _append(results: list[CallResult], result: CallResult) -> None:
@@ -150,8 +150,3 @@ def _append(results: list[CallResult], result: CallResult) -> None:
         is_both = bool(oldest.error and newer.error)
         kept = newer if newer.error else oldest
         results[:2] = [replace(kept, times=oldest.times + newer.times) if is_both else kept]
-
-
-def _shown_call(call: ToolCall) -> str:
-    line = format_call(call.name, call.arguments)
-    return clip_line(line.alone or line.text, CALL_MAX_CHARS)

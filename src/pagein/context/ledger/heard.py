@@ -52,7 +52,7 @@ class HeardResult:
         place = (self.position, 0) if self.is_late else (self.action, self.index)
         ledger.failures.learn(*place, self.call, self.observation)
         if not self.is_late:
-            ledger.work.note_step(self.action)
+            ledger.work.answers.end_last(self.action)
         ledger.work.learn(place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:

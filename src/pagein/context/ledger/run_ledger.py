@@ -82,7 +82,7 @@ class RunLedger:
 
     def remove_step(self, position: int) -> None:
         """Drop the items of a step, and its answer."""
-        self.work.answers.pop(position, None)
+        self.work.answers.by_position.pop(position, None)
         for key in [key for key in self.items if key[0] == position]:
             self.remove(*key)
 
@@ -147,13 +147,6 @@ class RunLedger:
         ledger.work = WorkLedger.from_state(state["open"])
         ledger._speakers = Speakers.from_state(state.get("speakers", []))
         return ledger
-
-    def copy(self) -> RunLedger:
-        """Return an independent copy."""
-        twin = RunLedger()
-        twin.items, twin.superseded = dict(self.items), dict(self.superseded)
-        twin._stem_counts, twin._speakers = self._stem_counts.copy(), self._speakers.copy()
-        return twin
 
     def _add(self, item: LedgerItem) -> LedgerItem:
         finder = RevisionFinder(self.items, self._stem_counts)

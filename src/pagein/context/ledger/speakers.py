@@ -48,10 +48,6 @@ class Speakers:
         # What was before a colon once may be words of the message: "Never deploy before 10:30".
         return text[label.end() :] if self.are_several and self._labels[checksum] > 1 else text
 
-    def copy(self) -> Speakers:
-        """Return an independent copy."""
-        return self.from_state(self.to_state())
-
     def to_state(self) -> list[Any]:
         """Return the counts as JSON-safe values."""
         return [self._messages, *map(list, self._labels.items())]

@@ -275,7 +275,7 @@ class SalienceTracker:
         self.tools.add(pending.call)
         # With a single tool in the run, its name says nothing.
         text = call_line.alone if call_line.alone and len(self.tools) == 1 else call_line.text
-        key = strip_line_number(call_line.alone or call_line.text)
+        key = strip_line_number(call_line.brief)
         if len(key) >= LINE_MIN_CHARS:
             # Not cached by the parser: most calls come once.
             names = tuple(identifiers(call_line.values or text))

@@ -430,7 +430,7 @@ class Fold:
             self.ledger.remove_slot(by.first, stub.slot, stub.index)
             call = self._call_at(by.first, stub.index) if stub.slot == "arguments" else None
             if call is not None:
-                self.ledger.work.learn_edited((by.first, stub.index), replace(call, arguments=stub.text))
+                self.ledger.work.plans.learn_edited((by.first, stub.index), replace(call, arguments=stub.text))
 
     def _hear_result(self, position: int, stub: entries.Stub) -> None:
         """Learn the words that a list, or an edit, has in the place of a result: what its call did is known."""
