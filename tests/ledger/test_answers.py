@@ -8,7 +8,7 @@ import pytest
 from pagein import ActionStep, AgentMemory, FinalAnswerStep, Observation, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES
 from pagein.context.ledger.answers import ANSWERS_SHARE
-from pagein.context.ledger.open_work import WorkLedger
+from pagein.context.ledger.run_ledger import RunLedger
 
 REQUESTS = (
     ("Rename the class Invoice to Bill.", "Done. I renamed it in 12 files, and all 84 tests pass."),
@@ -118,9 +118,9 @@ def test_an_erased_answer_is_not_shown():
 def test_an_answer_of_one_mark_a_hundred_thousand_times_takes_no_time():
     started = time.perf_counter()
     for mark in "#|*":
-        ledger = WorkLedger()
-        ledger.learn((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
+        ledger = RunLedger()
+        ledger.learn_result((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
         text = f"x{mark * 100_000}x"
-        ledger.learn_text(2, text, text, is_own=True)
+        ledger.learn_work(2, text, text, is_own=True)
         assert ledger.answers.by_position[2].text.startswith("x")
     assert time.perf_counter() - started < 5

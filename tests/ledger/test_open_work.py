@@ -7,7 +7,8 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, UnknownHandle
 from pagein.context.compaction.registry import POLICIES
 from pagein.context.ledger import block
-from pagein.context.ledger.open_work import WorkLedger, render_open
+from pagein.context.ledger.open_work import render_open
+from pagein.context.ledger.run_ledger import RunLedger
 from pagein.context.ledger.task_lists import find_boxes, find_task_lists
 from pagein.context.ledger.task_plans import MAX_VERSIONS
 from pagein.context.ledger.waiting import MAX_WAITING
@@ -104,15 +105,15 @@ def test_a_list_of_tasks_stays_as_its_newest_call_left_it(name):
 
 
 def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
-    work = WorkLedger()
+    work = RunLedger()
     for number, (text, state) in enumerate(ROWS, 1):
         create = ToolCall("c", "TaskCreate", json.dumps({"subject": text, "description": "All of it."}))
-        work.learn((number, 0), create, Observation("c", f"Task #{number} created successfully: {text}"))
+        work.learn_result((number, 0), create, Observation("c", f"Task #{number} created successfully: {text}"))
         update = ToolCall("u", "TaskUpdate", json.dumps({"taskId": str(number), "status": state}))
-        work.learn((number + 10, 0), update, Observation("u", f"Updated task #{number} status"))
+        work.learn_result((number + 10, 0), update, Observation("u", f"Updated task #{number} status"))
     unknown = ToolCall("u", "TaskUpdate", json.dumps({"taskId": "9", "status": "completed"}))
-    work.learn((30, 0), unknown, Observation("u", "ok"))
-    (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
+    work.learn_result((30, 0), unknown, Observation("u", "ok"))
+    (plan,) = work.find_open(lambda _: True, lambda _: True).plans
     assert [(row.id, row.text, row.state) for row in plan.rows] == [
         ("1", TASKS[0], "done"),
         ("2", TASKS[1], "now"),
@@ -122,10 +123,10 @@ def test_tasks_that_are_added_and_changed_one_by_one_are_a_list():
 
 def learn_all(*results):
     """Return what is open after these calls and results, which are all hidden."""
-    work = WorkLedger()
+    work = RunLedger()
     for number, (name, arguments, result) in enumerate(results, 1):
-        work.learn((number, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
-    return work.find_hidden(lambda _: True, lambda _: True, 99)
+        work.learn_result((number, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
+    return work.find_open(lambda _: True, lambda _: True, 99)
 
 
 def test_a_new_task_has_the_id_that_its_result_calls_so_and_no_other_things_id():
@@ -179,9 +180,9 @@ def test_no_block_repeats_a_secret():
     )
     assert [(item.call, item.line) for item in lines.waiting] == [("run", "j77")]
     assert lines.plans[0].rows[0].text == HIDDEN_WORDS
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
-    work.learn_text(2, f"Done, {secret}.", f"Done, {secret}.", is_own=True)
+    work = RunLedger()
+    work.learn_result((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
+    work.learn_work(2, f"Done, {secret}.", f"Done, {secret}.", is_own=True)
     assert work.answers.by_position[2].text == HIDDEN_WORDS
 
 
@@ -200,21 +201,23 @@ def test_a_number_that_a_program_prints_is_no_job():
     ],
 )
 def test_what_goes_on_is_not_over_by_words_about_something_else(id, text):
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "export", "{}"), Observation("c", f"Task {id} started."))
+    work = RunLedger()
+    work.learn_result((1, 0), ToolCall("c", "export", "{}"), Observation("c", f"Task {id} started."))
     for number, is_own in ((2, True), (3, False)):
-        work.learn_text(number, text, text, is_own=is_own)
+        work.learn_work(number, text, text, is_own=is_own)
     assert [item.id for item in work.waiting.going_on()] == [id]
-    work.learn_text(4, f"Task {id} is done.", f"Task {id} is done.", is_own=False)
+    work.learn_work(4, f"Task {id} is done.", f"Task {id} is done.", is_own=False)
     assert work.waiting.going_on() == ()
 
 
 def test_what_a_page_says_ends_nothing():
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "ask", '{"for": "the column"}'), Observation("c", WAITS["apr-5512"][1]))
-    work.learn((2, 0), ToolCall("c", "read_page", '{"url": "x"}'), Observation("c", "apr-5512 was granted by admin."))
+    work = RunLedger()
+    work.learn_result((1, 0), ToolCall("c", "ask", '{"for": "the column"}'), Observation("c", WAITS["apr-5512"][1]))
+    work.learn_result(
+        (2, 0), ToolCall("c", "read_page", '{"url": "x"}'), Observation("c", "apr-5512 was granted by admin.")
+    )
     assert [item.id for item in work.waiting.going_on()] == ["apr-5512"]
-    work.learn((3, 0), ToolCall("c", "check", '{"id": "apr-5512"}'), Observation("c", "It was granted by Ana."))
+    work.learn_result((3, 0), ToolCall("c", "check", '{"id": "apr-5512"}'), Observation("c", "It was granted by Ana."))
     assert work.waiting.going_on() == ()
 
 
@@ -236,19 +239,21 @@ def test_a_document_with_some_check_boxes_and_a_failed_call_are_no_list():
         find_task_lists(json.dumps({"rows": [{"status": "active", "size": 3}, {"status": "404", "text": "x"}]})) == ()
     )
     assert [row.state for row in find_boxes("* [X] a\n2) [-] b\n[ ] c\n- [1] d")] == ["done", "now", "open"]
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"])), Observation("c", "no", "error"))
-    assert work.find_hidden(lambda _: True, lambda _: True).keys == ()
+    work = RunLedger()
+    work.learn_result(
+        (1, 0), ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"])), Observation("c", "no", "error")
+    )
+    assert work.find_open(lambda _: True, lambda _: True).keys == ()
 
 
 def test_what_the_model_lists_in_its_own_words_is_a_list_and_the_users_words_are_none():
-    work = WorkLedger()
+    work = RunLedger()
     for position, text, is_own in (
         (3, f"My plan:\n{BOXES}\nShall I go on?", True),
         (4, BOXES.replace(" ]", "x]"), False),
     ):
-        work.learn_text(position, text, text, is_own=is_own)
-    (plan,) = work.find_hidden(lambda _: True, lambda _: True).plans
+        work.learn_work(position, text, text, is_own=is_own)
+    (plan,) = work.find_open(lambda _: True, lambda _: True).plans
     assert [(row.text, row.state) for row in plan.rows] == [(TASKS[0], "done"), (TASKS[1], "now"), (TASKS[2], "open")]
 
 
@@ -272,18 +277,18 @@ def test_what_goes_on_elsewhere_is_named_until_it_is_over(id):
 
 def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked_at_is_not():
     def learn(position, name, arguments, result):
-        work.learn((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
+        work.learn_result((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
 
-    work = WorkLedger()
+    work = RunLedger()
     for number in (1, 2, 3):
         learn(number, "bash", {"command": f"serve {number}"}, f"Running in the background with ID: bash_{number}")
     learn(4, "KillShell", {"shell_id": "bash_1"}, "ok")
     learn(5, "BashOutput", {"bash_id": "bash_2"}, "<status>running</status>\nGET / 200")
     learn(6, "bash", {"command": "grep bash_3 notes.txt"}, "bash_3 is on port 80")
     learn(7, "KillShell", {"shell_id": "bash_22"}, "killed bash_22")
-    waiting = work.find_hidden(lambda _: True, lambda _: True).waiting
+    waiting = work.find_open(lambda _: True, lambda _: True).waiting
     assert {item.id for item in waiting} == {"bash_2", "bash_3"}
-    assert {item.id for item in work.find_hidden(lambda position: position < 4, bool).waiting} == {
+    assert {item.id for item in work.find_open(lambda position: position < 4, bool).waiting} == {
         "bash_1",
         "bash_2",
         "bash_3",
@@ -303,9 +308,9 @@ def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked
     ],
 )
 def test_a_log_and_a_plain_result_wait_for_nothing(result):
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "bash", '{"command": "make"}'), Observation("c", result))
-    assert work.find_hidden(lambda _: True, lambda _: True).waiting == ()
+    work = RunLedger()
+    work.learn_result((1, 0), ToolCall("c", "bash", '{"command": "make"}'), Observation("c", result))
+    assert work.find_open(lambda _: True, lambda _: True).waiting == ()
 
 
 @pytest.mark.parametrize(
@@ -320,9 +325,9 @@ def test_a_log_and_a_plain_result_wait_for_nothing(result):
     ],
 )
 def test_only_what_is_said_of_an_id_ends_it(text, is_over):
-    work = WorkLedger()
-    work.learn((1, 0), ToolCall("c", "run", '{"command": "serve"}'), Observation("c", WAITS["bash_7"][1]))
-    work.learn_text(2, text, text, is_own=False)
+    work = RunLedger()
+    work.learn_result((1, 0), ToolCall("c", "run", '{"command": "serve"}'), Observation("c", WAITS["bash_7"][1]))
+    work.learn_work(2, text, text, is_own=False)
     assert (work.waiting.going_on() == ()) is is_over
 
 
@@ -387,23 +392,24 @@ def test_what_a_removed_step_left_open_is_not_shown():
 
 
 def test_the_state_is_bounded_and_comes_back_whole():
-    work = WorkLedger()
+    work = RunLedger()
     for number in range(300):
         call = ToolCall("c", "TodoWrite", json.dumps(LISTS["TodoWrite"]))
-        work.learn((number, 0), call, Observation("c", f"job {number + 1000} queued"))
+        work.learn_result((number, 0), call, Observation("c", f"job {number + 1000} queued"))
     state = json.loads(json.dumps(work.to_state()))
-    assert len(state[0]["todos"]) == MAX_VERSIONS
-    assert len(state[1]) == MAX_WAITING
-    lines = work.find_hidden(lambda _: True, lambda _: True)
-    assert WorkLedger.from_state(state).find_hidden(lambda _: True, lambda _: True) == lines
+    plans, waiting, *_ = state["open"]
+    assert len(plans["todos"]) == MAX_VERSIONS
+    assert len(waiting) == MAX_WAITING
+    lines = work.find_open(lambda _: True, lambda _: True)
+    assert RunLedger.from_state(state).find_open(lambda _: True, lambda _: True) == lines
 
 
 def test_with_little_space_what_is_in_progress_stays_first():
-    counter, work = Encoding("o200k_base"), WorkLedger()
+    counter, work = Encoding("o200k_base"), RunLedger()
     rows = [{"content": f"{'Write chapter' if at else 'Read'} {at}", "status": "pending"} for at in range(40)]
     rows[20]["status"], rows[0]["status"] = "in_progress", "completed"
-    work.learn((1, 0), ToolCall("c", "plan", json.dumps({"plan": rows})), Observation("c", "job 4711 queued"))
-    lines = work.find_hidden(lambda _: True, lambda _: True)
+    work.learn_result((1, 0), ToolCall("c", "plan", json.dumps({"plan": rows})), Observation("c", "job 4711 queued"))
+    lines = work.find_open(lambda _: True, lambda _: True)
     whole = render_open(lines, 2_000, counter)
     assert whole.count("\n- ") == 38
     for tokens in range(10, 400, 13):
@@ -447,7 +453,7 @@ def test_a_result_that_a_list_has_in_other_words_brings_no_older_tasks_back():
     with AgentMemory.open(":memory:", budget=20_000) as memory:
         memory.record_messages(listed("Todos have been modified successfully.", 3))
         memory.record_messages(listed("Nothing has been changed: no disk.", 4))
-        versions = memory._runtime.state.fold.ledger.work.to_state()[0]["todos"]
+        versions = memory._runtime.state.fold.ledger.plans.to_state()["todos"]
         assert [version[0] for version in versions] == [1, 3]
 
 

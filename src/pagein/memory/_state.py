@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.compaction.base import Policy
 from pagein.context.ledger.block import with_ledger
-from pagein.context.page_in.build import PageIn
+from pagein.context.page_in.block import PageIn
 from pagein.context.page_in.named import VisibleContentCache
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.fold import Fold

@@ -25,7 +25,7 @@ from pagein.tokens import Budget
 
 if TYPE_CHECKING:
     from pagein.context.costs import RunCost
-    from pagein.context.page_in.build import PageIn
+    from pagein.context.page_in.block import PageIn
     from pagein.context.view.layout import ViewEntry
     from pagein.context.view.view import View
     from pagein.formats.raw_messages import RawRequest

@@ -17,8 +17,7 @@ from typing import Any
 
 from pagein._common.version import __version__
 from pagein.context.ledger.block import LedgerBlock
-from pagein.context.page_in.build import PageIn
-from pagein.context.page_in.text import restore_entry
+from pagein.context.page_in.block import PageIn, restore_entry
 from pagein.context.view.fold_state import delta_decode, delta_encode, fold_to_state, restore_fold
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
 from pagein.errors import FormatError, LogUnreadable

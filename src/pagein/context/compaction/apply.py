@@ -1,4 +1,4 @@
-"""Application of a policy to a view: the plan that makes it fit, the check of a plan, and manual filters. Pure."""
+"""Application of a policy to a view: the plan that makes it fit, and the check of a plan. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from pagein.context.compaction.repeats import fold_repeats
 from pagein.context.talk import is_talk
 from pagein.context.view.body import is_permanent, preview
 from pagein.context.view.cuts import cuts
-from pagein.context.view.layout import ViewEntry, make_entry
-from pagein.context.view.view import View, request_cost
+from pagein.context.view.layout import ViewEntry
+from pagein.context.view.view import View
 from pagein.errors import ConfigurationError, OverBudget
-from pagein.events.entries import Observed, Replacement, Stub
+from pagein.events.entries import Replacement, Stub
 from pagein.events.handles import range_handle
-from pagein.events.own_steps import SUMMARY, own_note
-from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep
+from pagein.events.steps import ActionStep, SummaryStep
 from pagein.tokens import Budget
 
 MIN_GAIN_SHARE = 0.02
@@ -209,52 +208,3 @@ def _entry_bound(view: View, position: int) -> int:
     if any(entry.first < position < entry.last for entry in view.run):
         return -1
     return next((entry.first for entry in view.run if entry.first >= position), view.head)
-
-
-def filter_view(view: View, *, summary_mode: bool, keep_last_n: int | None) -> View:
-    """Return the last ``keep_last_n`` actions of a view; in ``summary_mode`` without prompts, plans and prose.
-
-    Summary mode is a filter, not a summary (smolagents ``write_memory_to_messages``): tasks, tool calls, observations
-    and errors stay. Nothing is recorded. Raises ConfigurationError for a negative number.
-    """
-    if keep_last_n is not None:
-        if keep_last_n < 0:
-            raise ConfigurationError(f"keep_last_n must be 0 or more, not {keep_last_n}")
-        from pagein.context.compaction.policies.window import Window  # noqa: PLC0415 - for this option alone
-
-        plan = Window(keep_last_n, always=True)(view, Budget(view.limit))
-        view = view if plan is None else preview(view, plan.replacements, plan.reason)
-    if not summary_mode:
-        return view
-    run = tuple(shortened for entry in view.run if (shortened := _without_prose(entry, view)) is not None)
-    return replace(view, systems=(), run=run, tokens=request_cost((*view.front, *run), view.counter))
-
-
-def _without_prose(entry: ViewEntry, view: View) -> ViewEntry | None:
-    note = own_note(entry.item.observation if isinstance(entry.item, Observed) else entry.item)
-    if note is not None and SUMMARY in note:
-        return _in_summary_mode(entry, note[SUMMARY], view)
-    match entry.item:
-        case PlanningStep() | FinalAnswerStep() | ActionStep(tool_calls=()):
-            return None
-        case ActionStep(tool_calls=calls) as step:
-            bare = replace(step, content=None, tool_calls=tuple(replace(call, at=None) for call in calls))
-            first, last, tier, ids = entry.first, entry.last, entry.tier, entry.ids
-            return make_entry(bare, first, last, view.counter, tier=tier, why="summary mode", ids=ids)
-        case _:
-            return entry
-
-
-def _in_summary_mode(entry: ViewEntry, text: str | bool, view: View) -> ViewEntry | None:
-    """The entry of a step of a user's class with what it says in summary mode; None where that is nothing."""
-    item = entry.item
-    has_calls = isinstance(item, ActionStep) and bool(item.tool_calls)
-    if text is False and not has_calls:
-        return None
-    if text is True or entry.stubs:
-        return entry
-    if isinstance(item, Observed):
-        item = replace(item, observation=replace(item.observation, content=text or ""))
-    elif isinstance(item, ActionStep):
-        item = replace(item, content=text or None, tool_calls=tuple(replace(call, at=None) for call in item.tool_calls))
-    return make_entry(item, entry.first, entry.last, view.counter, tier=entry.tier, why="summary mode", ids=entry.ids)

@@ -90,7 +90,7 @@ def _drop_prelude(text: str) -> str:
 
 def answer_tokens(view: View, ledger: RunLedger) -> int:
     """Return the tokens of the answers that may have to be shown once all that may leave a view has left it."""
-    return sum(tokens for _, _, tokens in _choose(view, ledger, list(ledger.work.answers.by_position), view.full_limit))
+    return sum(tokens for _, _, tokens in _choose(view, ledger, list(ledger.answers.by_position), view.full_limit))
 
 
 def with_answers(view: View, ledger: RunLedger, bare: Collection[int]) -> View:
@@ -98,7 +98,7 @@ def with_answers(view: View, ledger: RunLedger, bare: Collection[int]) -> View:
 
     ``bare`` are the indexes of notices whose own words are said elsewhere.
     """
-    places, answers = dict[int, int](), ledger.work.answers.by_position
+    places, answers = dict[int, int](), ledger.answers.by_position
     for index, entry in enumerate(view.run):
         if isinstance(entry.item, SummaryStep):
             inside = (at for at in reversed(answers) if entry.first <= at < entry.last)
@@ -117,7 +117,7 @@ def _choose(view: View, ledger: RunLedger, positions: Sequence[int], limit: int)
 
     Where not all do, several of the oldest are left out at once: each change breaks the provider's cache at that place.
     """
-    tokens, answers = min(int(limit * ANSWERS_SHARE), ANSWERS_MAX_TOKENS), ledger.work.answers.by_position
+    tokens, answers = min(int(limit * ANSWERS_SHARE), ANSWERS_MAX_TOKENS), ledger.answers.by_position
     lines, batch = list[tuple[int, str, int]](), max(1, tokens // BATCH_TOKENS)
     for position in reversed(positions):
         line = f"[{step_handle(position)}] answered: {answers[position].text}"

@@ -179,7 +179,7 @@ def _find_due(
     return Due(
         _due_statements(view, ledger, is_hidden),
         ledger.failures.find_hidden(is_hidden),
-        ledger.work.find_hidden(is_hidden, hides_words, newest),
+        ledger.find_open(is_hidden, hides_words, newest),
     )
 
 

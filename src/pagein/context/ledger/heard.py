@@ -26,7 +26,7 @@ class HeardText:
         """Have the ledger learn from it."""
         text = own_text(self.content)
         ledger.learn(self.position, text, self.speaker)
-        ledger.work.learn_text(self.position, text, as_text(self.content), is_own=self.speaker == "assistant")
+        ledger.learn_work(self.position, text, as_text(self.content), is_own=self.speaker == "assistant")
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text."""
@@ -50,10 +50,9 @@ class HeardResult:
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
         place = (self.position, 0) if self.is_late else (self.action, self.index)
-        ledger.failures.learn(*place, self.call, self.observation)
         if not self.is_late:
-            ledger.work.answers.end_last(self.action)
-        ledger.work.learn(place, self.call, self.observation)
+            ledger.answers.end_last(self.action)
+        ledger.learn_result(place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text and its call."""

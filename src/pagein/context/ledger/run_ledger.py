@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pagein.context.ledger.answers import Answers
+from pagein.context.ledger.error_lines import has_failed
 from pagein.context.ledger.failures import FailureLedger
 from pagein.context.ledger.items import (
     LedgerItem,
@@ -17,12 +19,16 @@ from pagein.context.ledger.items import (
     item_state,
     worth_of,
 )
-from pagein.context.ledger.open_work import WorkLedger
+from pagein.context.ledger.open_work import OpenLines
 from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
 from pagein.context.ledger.selection import LedgerLine, select_lines
 from pagein.context.ledger.speakers import Speakers
 from pagein.context.ledger.statements import BindingStatement, Speaker, find_statements
+from pagein.context.ledger.task_plans import TaskPlans
+from pagein.context.ledger.waiting import WaitingItems
 from pagein.events.entries import Slot
+from pagein.events.handles import Place
+from pagein.events.steps import Observation, ToolCall, as_text
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -45,8 +51,12 @@ class RunLedger:
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
         self.failures = FailureLedger()
         """The errors of the run."""
-        self.work = WorkLedger()
-        """The lists of tasks, and what goes on elsewhere."""
+        self.plans = TaskPlans()
+        """The lists of tasks."""
+        self.waiting = WaitingItems()
+        """Work that goes on elsewhere."""
+        self.answers = Answers()
+        """The model's answers behind its calls."""
         self._speakers = Speakers()
         self._stem_counts: Counter[str] = Counter()
 
@@ -62,6 +72,27 @@ class RunLedger:
             items.append(self._add(item))
         self._drop_surplus()
         return tuple(items)
+
+    def learn_result(self, place: Place, call: ToolCall, observation: Observation) -> None:
+        """Fold the result of a call at this place: its errors, the lists of tasks, and what goes on elsewhere."""
+        text, failed = as_text(observation.content), has_failed(observation)
+        self.failures.learn(*place, call, observation)
+        self.answers.has_called = True
+        if not failed:
+            self.plans.learn(place, call, text)
+        self.waiting.learn(place, call, text, has_failed=failed)
+
+    def learn_work(self, position: int, text: str, whole: str, *, is_own: bool) -> None:
+        """Fold what a text says of the work: what is over, and where the model says it, its answer and its list of tasks.
+
+        ``whole`` has what the application put beside it, too, as a notice that something is over.
+        """
+        self.waiting.learn_text(position, text, whole)
+        if not text:
+            return  # nobody spoke
+        self.answers.learn(position, text, is_own=is_own)
+        if is_own:
+            self.plans.learn_text(position, text)
 
     def _find_statements(self, text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
         """Find the statements of a text. Where several people talk to one another, what may be small talk is for them."""
@@ -82,19 +113,29 @@ class RunLedger:
 
     def remove_step(self, position: int) -> None:
         """Drop the items of a step, and its answer."""
-        self.work.answers.by_position.pop(position, None)
+        self.answers.by_position.pop(position, None)
         for key in [key for key in self.items if key[0] == position]:
             self.remove(*key)
 
     def remove_results(self, position: int) -> None:
         """Drop the errors of a step's results, and what is open by them."""
         self.failures.remove_step(position)
-        self.work.remove_step(position)
+        self.remove_open_work(position)
+
+    def has_open_work(self, position: int) -> bool:
+        """True where a step made a list of tasks, or began what goes on."""
+        return self.plans.has_step(position) or self.waiting.has_step(position)
+
+    def remove_open_work(self, position: int) -> None:
+        """Drop what is open by a step."""
+        self.plans.remove_step(position)
+        self.waiting.remove_step(position)
 
     def remove_slot(self, position: int, slot: Slot, index: int) -> None:
         """Drop the errors of a slot of a step, and what is open by it."""
-        self.work.remove_slot((position, index), slot)
+        self.plans.remove_slot((position, index), slot)
         if slot != "content":
+            self.waiting.remove_result((position, index))
             self.failures.remove_step(position, index)
 
     def forget(self, is_erased: Callable[[int], bool]) -> None:
@@ -122,13 +163,23 @@ class RunLedger:
         items = (item for item in self.items.values() if hidden(item.position))
         return select_lines(items, tokens, counter, is_terse=is_terse)
 
+    def find_open(
+        self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool], newest: int = -1
+    ) -> OpenLines:
+        """Return what is open by the steps whose results are hidden, and the lists of those that hide the model's words.
+
+        Steps in view change nothing, so a block stays as it is. But what is over is so by steps before ``newest``, the
+        newest one that left: the words of the user stay in view for long.
+        """
+        return OpenLines(self.plans.find_hidden(hides_words), self.waiting.find_hidden(is_hidden, newest))
+
     def to_state(self) -> dict[str, Any]:
         """Return the ledger as JSON-safe values."""
         return {
             "items": [item_state(item) for item in self.items.values()],
             "superseded": [item_state(item) for item in self.superseded.values()],
             "failures": self.failures.to_state(),
-            "open": self.work.to_state(),
+            "open": [self.plans.to_state(), self.waiting.to_state(), *self.answers.to_state()],
             "speakers": self._speakers.to_state(),
         }
 
@@ -144,7 +195,9 @@ class RunLedger:
             item = item_from_state(row)
             ledger.superseded[item.key] = item
         ledger.failures = FailureLedger.from_state(state["failures"])
-        ledger.work = WorkLedger.from_state(state["open"])
+        plans, waiting, *answers = state["open"]
+        ledger.plans, ledger.waiting = TaskPlans.from_state(plans), WaitingItems.from_state(waiting)
+        ledger.answers = Answers.from_state(*answers)
         ledger._speakers = Speakers.from_state(state.get("speakers", []))
         return ledger
 

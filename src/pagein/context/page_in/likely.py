@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pagein.context.page_in.build import PageIn, SourcedBlock, build_page_in
+from pagein.context.page_in.block import FRAME_TOKENS, PageIn, SourcedBlock, build_page_in, line_block, passage_block
 from pagein.context.page_in.limits import PAGE_IN_MIN_TOKENS
 from pagein.context.page_in.named import VisibleContentCache
 from pagein.context.page_in.sources import WHOLE_PART, BlockSource, passage_source
-from pagein.context.page_in.text import FRAME_TOKENS, line_block, passage_block
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import strip_line_number
 from pagein.context.view.view import View

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pagein.context.page_in.build import SourcedBlock
+from pagein.context.page_in.block import DAY_TOKENS, SourcedBlock, day_of, turn_block
 from pagein.context.page_in.query import QUERY_MAX_NAMES
 from pagein.context.page_in.sources import BlockSource, number_lines, turn_source
-from pagein.context.page_in.text import DAY_TOKENS, day_of, turn_block
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:

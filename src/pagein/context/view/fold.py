@@ -430,7 +430,7 @@ class Fold:
             self.ledger.remove_slot(by.first, stub.slot, stub.index)
             call = self._call_at(by.first, stub.index) if stub.slot == "arguments" else None
             if call is not None:
-                self.ledger.work.plans.learn_edited((by.first, stub.index), replace(call, arguments=stub.text))
+                self.ledger.plans.learn_edited((by.first, stub.index), replace(call, arguments=stub.text))
 
     def _hear_result(self, position: int, stub: entries.Stub) -> None:
         """Learn the words that a list, or an edit, has in the place of a result: what its call did is known."""
@@ -447,7 +447,7 @@ class Fold:
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:
             self.ledger.remove_step(pin)
-            self.ledger.work.remove_step(pin)
+            self.ledger.remove_open_work(pin)
         for part in (self.body.front, self.body.run):
             part[:] = [entry for entry in part if not (entry.first == pin and isinstance(entry.item, entries.Pin))]
 

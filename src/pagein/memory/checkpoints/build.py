@@ -62,9 +62,7 @@ def current_state(run: RunState, most: int | None = None) -> Flow[CheckpointStat
     extract = replace(extract, dead_ends=(*failed, *refuted), questions=questions)
     model_summaries = [record.summary for record in run.log.summaries if record.last > before.since]
     summary = merge_all((before.summary, *model_summaries, extract))
-    live = find_open_work(
-        steps, run.fold.open, run.fold.abandoned, before.live, run.fold.ledger.work.waiting.going_on()
-    )
+    live = find_open_work(steps, run.fold.open, run.fold.abandoned, before.live, run.fold.ledger.waiting.going_on())
     summary = limit_items(_without_unanswered(summary, live))
     if gap.first < gap.last:
         summary = replace(summary, not_covered=(SummaryItem("what was not read yet", handles=(gap.handle,)),))

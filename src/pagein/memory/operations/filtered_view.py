@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pagein.context.compaction.apply import filter_view
+from pagein.context.compaction.policies.window import Window
 from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry, make_entry, wire_ids
 from pagein.context.view.view import View, request_cost
-from pagein.errors import OverBudget
+from pagein.errors import ConfigurationError, OverBudget
 from pagein.events.entries import Observed
-from pagein.events.steps import ActionStep, SummaryStep, SystemPromptStep
+from pagein.events.own_steps import SUMMARY, own_note
+from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep, SystemPromptStep
 from pagein.log.base import Log
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
@@ -60,7 +61,7 @@ def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Lo
     """Filter the view; what left it comes back, newest first, within ``most`` tokens."""
     if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
         view = yield from _widen(run, view, most, filter.keep_last_n, log)
-    return filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
+    return _filter_steps(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
 
 
 def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
@@ -163,3 +164,50 @@ def _read_entries(
         ids = wire_ids(item, at, used) if isinstance(item, ActionStep) else ()
         entries.append(make_entry(item, at, at + 1, view.counter, tier="whole", why=WIDENED_WHY, ids=ids))
     return entries
+
+
+def _filter_steps(view: View, *, summary_mode: bool, keep_last_n: int | None) -> View:
+    """Return the last ``keep_last_n`` actions of a view; in ``summary_mode`` without prompts, plans and prose.
+
+    Summary mode is a filter, not a summary (smolagents ``write_memory_to_messages``): tasks, tool calls, observations
+    and errors stay. Nothing is recorded. Raises ConfigurationError for a negative number.
+    """
+    if keep_last_n is not None:
+        if keep_last_n < 0:
+            raise ConfigurationError(f"keep_last_n must be 0 or more, not {keep_last_n}")
+        plan = Window(keep_last_n, always=True)(view, Budget(view.limit))
+        view = view if plan is None else preview(view, plan.replacements, plan.reason)
+    if not summary_mode:
+        return view
+    run = tuple(shortened for entry in view.run if (shortened := _without_prose(entry, view)) is not None)
+    return replace(view, systems=(), run=run, tokens=request_cost((*view.front, *run), view.counter))
+
+
+def _without_prose(entry: ViewEntry, view: View) -> ViewEntry | None:
+    note = own_note(entry.item.observation if isinstance(entry.item, Observed) else entry.item)
+    if note is not None and SUMMARY in note:
+        return _in_summary_mode(entry, note[SUMMARY], view)
+    match entry.item:
+        case PlanningStep() | FinalAnswerStep() | ActionStep(tool_calls=()):
+            return None
+        case ActionStep(tool_calls=calls) as step:
+            bare = replace(step, content=None, tool_calls=tuple(replace(call, at=None) for call in calls))
+            first, last, tier, ids = entry.first, entry.last, entry.tier, entry.ids
+            return make_entry(bare, first, last, view.counter, tier=tier, why="summary mode", ids=ids)
+        case _:
+            return entry
+
+
+def _in_summary_mode(entry: ViewEntry, text: str | bool, view: View) -> ViewEntry | None:
+    """The entry of a step of a user's class with what it says in summary mode; None where that is nothing."""
+    item = entry.item
+    has_calls = isinstance(item, ActionStep) and bool(item.tool_calls)
+    if text is False and not has_calls:
+        return None
+    if text is True or entry.stubs:
+        return entry
+    if isinstance(item, Observed):
+        item = replace(item, observation=replace(item.observation, content=text or ""))
+    elif isinstance(item, ActionStep):
+        item = replace(item, content=text or None, tool_calls=tuple(replace(call, at=None) for call in item.tool_calls))
+    return make_entry(item, entry.first, entry.last, view.counter, tier=entry.tier, why="summary mode", ids=entry.ids)

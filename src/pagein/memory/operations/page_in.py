@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pagein.context.compaction.base import newest_user_position
-from pagein.context.page_in.build import PageIn, SourcedBlock, build_page_in
+from pagein.context.page_in.block import DAY_TOKENS, FRAME_TOKENS, REPLACED, PageIn, SourcedBlock, build_page_in
 from pagein.context.page_in.likely import MAX_HITS, build_likely
 from pagein.context.page_in.limits import (
     PAGE_IN_MIN_TOKENS,
@@ -19,7 +19,6 @@ from pagein.context.page_in.limits import (
 )
 from pagein.context.page_in.named import NamedFault, find_fault, find_used
 from pagein.context.page_in.query import Question, build_query, build_question, merge_hits
-from pagein.context.page_in.text import DAY_TOKENS, FRAME_TOKENS, REPLACED
 from pagein.context.page_in.turns import TURN_HITS, choose_turns, divide_tokens, recent_turn
 from pagein.context.talk import is_speech_step, speech_share
 from pagein.context.view.view import View

@@ -134,7 +134,7 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     """Drop a pin, or the ledger's entries of a step and what is open by it. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     is_known = parsed is not None and (
-        parsed.first in run.fold.pinned or bool(entries_at(run, handle)) or run.fold.ledger.work.has_step(parsed.first)
+        parsed.first in run.fold.pinned or bool(entries_at(run, handle)) or run.fold.ledger.has_open_work(parsed.first)
     )
     if parsed is None or not is_known:
         raise UnknownHandle(str(handle), run.fold.head, "only a pin, or an entry of the ledger, can be dropped")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
+from pagein.context.page_in.block import REPLACED, day_of, line_block, passage_block, render_page_in, turn_block
 from pagein.context.page_in.sources import BlockSource, numbered_lines, text_checksum
-from pagein.context.page_in.text import REPLACED, day_of, line_block, passage_block, render_page_in, turn_block
 from pagein.context.salience.extract import ExtractLine
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ViewEntry

@@ -1,12 +1,18 @@
-"""The text of a page-in, written the same way when it is first shown and when its request is rendered again."""
+"""The block of a page-in: what it is made of, as much of it as fits, and its text.
+
+The text is written by the same functions when it is first shown and when its request is rendered again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pagein.context.page_in.sources import BlockSource
 from pagein.context.salience.extract import ExtractLine
 from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry, messages_of
+from pagein.context.view.view import View
 from pagein.events.handles import step_handle
 from pagein.events.quoting import quote_lines
 from pagein.tokens import TokenCounter
@@ -24,6 +30,64 @@ WHY = "out of sight, and likely needed now"
 
 FRAME_TOKENS, DAY_TOKENS = 48, 8
 """Tokens of a page-in's frame and heading, and of a day before its turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedBlock:
+    """A block of a page-in: its text, where it is from, and the day of a turn."""
+
+    text: str
+    source: BlockSource
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageIn:
+    """A page-in as it was first shown: its ``entry``, the sources of its blocks, and the numbers of its names.
+
+    A name's number is its place in the tracker at the entry's position.
+    """
+
+    entry: ViewEntry
+    sources: tuple[BlockSource, ...] = ()
+    names: tuple[int, ...] = ()
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """The positions of its turns."""
+        return frozenset(source.position for source in self.sources if source.kind in ("turn", "recent"))
+
+    @property
+    def has_newest_turns(self) -> bool:
+        """True if it has the newest turns that left, which stay the same until the next compaction."""
+        return any(source.kind == "recent" for source in self.sources)
+
+
+def build_page_in(
+    view: View,
+    tokens: int,
+    turns: Sequence[SourcedBlock],
+    names: Sequence[str] = (),
+    blocks: Sequence[SourcedBlock] = (),
+) -> PageIn | None:
+    """Build the page-in behind the run of as much as fits the tokens; None where nothing does.
+
+    Of what does not fit the last blocks leave first, then the last names, a fifth at a time, then the last turns.
+    """
+    while turns or names or blocks:
+        rows = ((turn.source.position, turn.day, turn.text) for turn in turns)
+        entry = render_page_in(rows, names, (block.text for block in blocks), view.head, view.counter)
+        if entry.tokens <= tokens:
+            numbers = {name: number for number, name in enumerate(view.tracker.names)} if names else {}
+            sources = tuple(block.source for block in (*turns, *blocks))
+            return PageIn(entry, sources, tuple(numbers[name] for name in names))
+        if blocks:
+            blocks = blocks[:-1]
+        elif names:
+            names = names[: len(names) * 4 // 5]
+        else:
+            turns = turns[:-1]
+    return None
 
 
 def render_page_in(
