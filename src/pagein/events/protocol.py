@@ -1,15 +1,9 @@
 # ruff: noqa: RUF001 - letters of other languages
-"""The order of events in a run: one transition table, the matching of observations to calls, and results in plain text.
+"""The order of items in a run: the matching of observations to calls, fingerprints, and results in plain text.
 
-A run is idle, or it waits for the results of its last action. An event that comes while calls are open closes them
-first, each with an ``unknown`` observation: the run stopped before their results were recorded, and they may have run.
-pagein never runs them again. A result that arrives later is recorded as a note at its own position, so nothing that the
-model has already read changes.
-
-    IDLE     --system, task, plan, said, answer, note-->  IDLE
-    IDLE     --called-->       CALLING
-    CALLING  --result-->       CALLING
-    CALLING  --last result-->  IDLE
+A step that comes while calls are open closes them first, each with an ``unknown`` observation: the run stopped before
+their results were recorded, and they may have run. pagein never runs them again. A result that arrives later is recorded
+as a note at its own position, so nothing that the model has already read changes.
 """
 
 from __future__ import annotations
@@ -20,9 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import reduce
-from types import MappingProxyType
 from typing import assert_never
 
 from pagein._common.surrogates import replace_surrogates
@@ -39,41 +31,6 @@ from pagein.events.normal_form import (
 from pagein.events.quoting import HIDDEN
 
 
-class RunPhase(Enum):
-    """The phase of a run: idle, or waiting for results."""
-
-    IDLE = "idle"
-    CALLING = "calling"
-
-
-class EventKind(Enum):
-    """An event of the transition table."""
-
-    SYSTEM = "system"
-    TASK = "task"
-    PLAN = "plan"
-    SAID = "said"
-    CALLED = "called"
-    RESULT = "result"
-    LAST_RESULT = "last result"
-    NOTE = "note"
-    ANSWER = "answer"
-
-
-_CLOSED_EVENTS = (EventKind.SYSTEM, EventKind.TASK, EventKind.PLAN, EventKind.SAID, EventKind.ANSWER, EventKind.NOTE)
-
-TRANSITIONS: Mapping[RunPhase, Mapping[EventKind, RunPhase]] = MappingProxyType(
-    {
-        RunPhase.IDLE: MappingProxyType(
-            dict.fromkeys(_CLOSED_EVENTS, RunPhase.IDLE) | {EventKind.CALLED: RunPhase.CALLING}
-        ),
-        RunPhase.CALLING: MappingProxyType(
-            {EventKind.RESULT: RunPhase.CALLING, EventKind.LAST_RESULT: RunPhase.IDLE, EventKind.NOTE: RunPhase.CALLING}
-        ),
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """A call without an observation: call ``index`` of the action at position ``action``, with the model's id for it."""
@@ -83,17 +40,11 @@ class OpenCall:
     id: str
 
 
-def advance(phase: RunPhase, kind: EventKind) -> RunPhase:
-    """Return the phase after an event. Raises ProtocolError, which lists the allowed events."""
-    allowed = TRANSITIONS[phase]
-    if kind not in allowed:
-        names = ", ".join(event.value for event in allowed)
-        raise ProtocolError(f"{kind.value} may not follow while {phase.value}; allowed: {names}")
-    return allowed[kind]
-
-
 def check_item(item: object) -> None:
-    """Raise ProtocolError if the item is neither a step nor an observation; the message says what to pass instead."""
+    """Raise ProtocolError for what an application may not record: a summary, and anything but steps and observations."""
+    if isinstance(item, steps.SummaryStep):
+        # A summary from outside could replace the recorded past with any text.
+        raise ProtocolError("a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep")
     if isinstance(item, steps.Step | steps.Observation):
         return
     if isinstance(item, str):
@@ -103,26 +54,6 @@ def check_item(item: object) -> None:
     else:
         cure = "pass steps such as TaskStep('hi'), or a provider's messages to record_messages()"
     raise ProtocolError(f"record() takes steps and observations, not {type(item).__name__}: {cure}")
-
-
-def event_kind(step: steps.Step) -> EventKind:
-    """Return the event of a step. Raises ProtocolError for a summary, which only a compaction may write."""
-    match step:
-        case steps.SystemPromptStep():
-            return EventKind.SYSTEM
-        case steps.TaskStep():
-            return EventKind.TASK
-        case steps.PlanningStep():
-            return EventKind.PLAN
-        case steps.ActionStep():
-            return EventKind.CALLED if open_calls(step, 0) else EventKind.SAID
-        case steps.FinalAnswerStep():
-            return EventKind.ANSWER
-        case steps.SummaryStep():
-            # A summary from outside could replace the recorded past with any text.
-            raise ProtocolError("a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep")
-        case _:
-            assert_never(step)
 
 
 def open_calls(step: steps.Step, position: int) -> tuple[OpenCall, ...]:

@@ -268,24 +268,16 @@ class _AdmissionDraft:
     bodies: list[Body] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
 
-    @property
-    def phase(self) -> protocol.RunPhase:
-        return protocol.RunPhase.CALLING if self.open else protocol.RunPhase.IDLE
-
     def add_step(self, step: steps.Step) -> None:
         """Add a step; calls that are still open are closed first, but not by a system prompt that was changed."""
-        kind = protocol.event_kind(step)
         if isinstance(step, steps.SystemPromptStep) and protocol.current_prompt(step)[1] is not None:
-            protocol.advance(self.phase, protocol.EventKind.NOTE)
             self.bodies.append(step)
             return
         if isinstance(step, steps.ActionStep):
             protocol.check_action(step)
             position = self.head + len(self.bodies) + len(self.open)
             self.action, self.results = NO_ACTION if step.tool_calls else position, 0
-        if self.open:
-            self.close_open_calls()
-        protocol.advance(self.phase, kind)
+        self.close_open_calls()
         for call in protocol.open_calls(step, self.head + len(self.bodies)):
             self.open[call.action, call.index] = call
         self.bodies.append(step)
@@ -293,7 +285,6 @@ class _AdmissionDraft:
     def add_observation(self, observation: steps.Observation, *, strict: bool) -> None:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
         if observation.is_message:
-            protocol.advance(self.phase, protocol.EventKind.NOTE)
             if is_own_step(observation):  # a step, and no result of the action before it
                 self.action, self.results = NO_ACTION, 0
             self.bodies.append(Observed(self.action, self.results, observation, late=True))
@@ -310,7 +301,6 @@ class _AdmissionDraft:
                 f"no open call {observation.call_id!r} to observe; open calls: {open_ids}. Record the action with this "
                 "call first. A call takes one result, by its id."
             )
-        protocol.advance(self.phase, protocol.EventKind.NOTE)
         if late_call is None:
             self.repairs.append(f"a result for {observation.call_id!r} answers no open call; kept as a note")
             self.bodies.append(Observed(NO_ACTION, 0, observation, late=True))
@@ -322,9 +312,6 @@ class _AdmissionDraft:
 
     def answer(self, call: protocol.OpenCall, observation: steps.Observation) -> None:
         """Answer an open call; one answered as unknown is abandoned, and may get a late result."""
-        protocol.advance(
-            self.phase, protocol.EventKind.RESULT if len(self.open) > 1 else protocol.EventKind.LAST_RESULT
-        )
         del self.open[call.action, call.index]
         if observation.status == "unknown":
             self.abandoned[call.id] = (*self.abandoned.get(call.id, ()), call)
