@@ -77,7 +77,9 @@ class _Shape:
         ]
         self.of = of
         self.struct = msgspec.defstruct(f"_{of.__name__}", rows, forbid_unknown_fields=True, **options)
-        self._values_of = attrgetter(*names)
+        self.decoder = msgspec.json.Decoder(self.struct)
+        # Of one name attrgetter gives the value itself.
+        self._values_of = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
         self._outs = [(names.index(name), out) for name, (_, out, _) in own.items()]
         self._backs = [(names.index(name), back) for name, (_, _, back) in own.items()]
 
@@ -154,57 +156,45 @@ _REPLACEMENTS = (tuple[_REPLACEMENT.struct, ...], *_all_of(_REPLACEMENT.out, _RE
 _COMPACTION = _Shape(entries.Compaction, {"replacements": _REPLACEMENTS})
 
 
-def _read_unchanged(body: Any) -> Any:
-    return body
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of body: its name and version on disk, the class it is ``of``, and the shape between the two."""
+    """One kind of body: its name and version on disk, and its shape there."""
 
     name: str
     version: int
-    of: type[Any]
-    shape: type[Any]
-    out: Callable[[Any], Any]
-    back: Callable[[Any], Any]
-    decoder: msgspec.json.Decoder[Any]
+    shape: _Shape
+
+    @property
+    def of(self) -> type[Any]:
+        """The class of the bodies."""
+        return self.shape.of
 
 
-def _shaped(name: str, version: int, shape: _Shape) -> Kind:
-    decoder = msgspec.json.Decoder(shape.struct)
-    return Kind(name, version, shape.of, shape.struct, shape.out, shape.back, decoder)
-
-
-def _content_kind(name: str, version: int, step: type[Any]) -> Kind:
-    return _shaped(name, version, _Shape(step, _SAID, omit_defaults=True))
-
-
-def _plain(name: str, version: int, body: type[Any]) -> Kind:
-    return Kind(name, version, body, body, _read_unchanged, _read_unchanged, msgspec.json.Decoder(body))
+def _content_shape(step: type[Any]) -> _Shape:
+    return _Shape(step, _SAID, omit_defaults=True)
 
 
 KINDS: tuple[Kind, ...] = (
-    _content_kind("system", 1, steps.SystemPromptStep),
-    _content_kind("task", 1, steps.TaskStep),
-    _content_kind("planning", 1, steps.PlanningStep),
-    _shaped("action", 1, _ACTION),
-    _content_kind("final_answer", 1, steps.FinalAnswerStep),
-    _plain("summary", 1, steps.SummaryStep),
-    _shaped("observed", 1, _OBSERVED),
-    _shaped("compaction", 4, _COMPACTION),
-    _plain("pin", 2, entries.Pin),
-    _plain("unpin", 1, entries.Unpin),
-    _plain("mark", 1, entries.Mark),
-    _plain("checkpoint", 1, entries.Checkpoint),
-    _plain("undo", 1, entries.Undo),
-    _plain("fact_stated", 1, entries.FactStated),
-    _plain("fact_removed", 1, entries.FactRemoved),
-    _plain("fact_confirmed", 1, entries.FactConfirmed),
-    _plain("facts_used", 1, entries.FactsUsed),
-    _plain("facts_extracted", 1, entries.FactsExtracted),
-    _plain("facts_shown", 1, entries.FactsShown),
-    _plain("erased", 1, entries.Erased),
+    Kind("system", 1, _content_shape(steps.SystemPromptStep)),
+    Kind("task", 1, _content_shape(steps.TaskStep)),
+    Kind("planning", 1, _content_shape(steps.PlanningStep)),
+    Kind("action", 1, _ACTION),
+    Kind("final_answer", 1, _content_shape(steps.FinalAnswerStep)),
+    Kind("summary", 1, _Shape(steps.SummaryStep)),
+    Kind("observed", 1, _OBSERVED),
+    Kind("compaction", 4, _COMPACTION),
+    Kind("pin", 2, _Shape(entries.Pin)),
+    Kind("unpin", 1, _Shape(entries.Unpin)),
+    Kind("mark", 1, _Shape(entries.Mark)),
+    Kind("checkpoint", 1, _Shape(entries.Checkpoint)),
+    Kind("undo", 1, _Shape(entries.Undo)),
+    Kind("fact_stated", 1, _Shape(entries.FactStated)),
+    Kind("fact_removed", 1, _Shape(entries.FactRemoved)),
+    Kind("fact_confirmed", 1, _Shape(entries.FactConfirmed)),
+    Kind("facts_used", 1, _Shape(entries.FactsUsed)),
+    Kind("facts_extracted", 1, _Shape(entries.FactsExtracted)),
+    Kind("facts_shown", 1, _Shape(entries.FactsShown)),
+    Kind("erased", 1, _Shape(entries.Erased)),
 )
 
 _BY_TYPE = {kind.of: kind for kind in KINDS}
@@ -226,7 +216,7 @@ def encode(body: entries.Body) -> Record:
     if kind is None:
         raise LogError(f"a {type(body).__name__} is no body of a log entry. Nothing was written.")
     try:
-        encoded, blobs = _encode(kind.out(body), holds_image=_holds_image(body))
+        encoded, blobs = _encode(kind.shape.out(body), holds_image=_holds_image(body))
         # Types are not checked when a step is made. A log takes nothing back, so the proof comes before the write.
         value = decode(kind.name, kind.version, encoded, blobs.__getitem__)
         same = value == body
@@ -256,14 +246,15 @@ def decode(
         raise LogTooNew(
             f"a {name!r} of version {version} was written by a later release of pagein; upgrade pagein to read it"
         )
+    shape = kind.shape
     try:
         body = remaining_body(body)
         if version == kind.version and not body.startswith(_PACKED):
-            return kind.back(kind.decoder.decode(body))  # type: ignore[no-any-return]
+            return shape.back(shape.decoder.decode(body))  # type: ignore[no-any-return]
         plain = _plain_fields(body, blob)
         for older in range(version, kind.version):
             plain = upcasters[name, older](plain)
-        return kind.back(msgspec.convert(plain, kind.shape))  # type: ignore[no-any-return]
+        return shape.back(msgspec.convert(plain, shape.struct))  # type: ignore[no-any-return]
     except _MISFITS as error:
         raise LogUnreadable(f"it is damaged, and no {name} of version {version} ({error!s})") from error
 
@@ -319,14 +310,12 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
 
 def _plain_fields(body: bytes, blob: Callable[[str], bytes]) -> dict[str, Any]:
     """The body's fields as built-in values, with blobs and escapes put back; the value upcasters work on."""
-    if body.startswith(_PACKED):
-        value = msgspec.json.decode(_DECODE_PACKED(body).body)
-        if (whole := inflate(value, blob)) is not None:
-            value = msgspec.json.decode(whole)
-        plain: dict[str, Any] = unpack(value, blob)
-    else:
-        plain = msgspec.json.decode(body)
-    return plain
+    if not body.startswith(_PACKED):
+        return msgspec.json.decode(body)  # type: ignore[no-any-return]
+    value = msgspec.json.decode(_DECODE_PACKED(body).body)
+    if (whole := inflate(value, blob)) is not None:
+        value = msgspec.json.decode(whole)
+    return unpack(value, blob)  # type: ignore[no-any-return]
 
 
 # The bytes of a body: blobs under their hashes, values that JSON cannot carry, and tombstones
