@@ -151,6 +151,6 @@ def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
     from pagein.server.inspector.export import export_page  # noqa: PLC0415
 
     with closing(open_data(db, tenant)) as data, _output.progress_bar(session, None) as advance:
-        replace_file(path, lambda: export_page(data, session, lambda done, total: advance(done, total=total)))
+        replace_file(path, export_page(data, session, lambda done, total: advance(done, total=total)))
     _output.print_text(f"{path}: {session}, {path.stat().st_size:,} bytes; it opens without a server")
     return 0

@@ -21,7 +21,7 @@ trailer with the hash of all lines before it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -50,6 +50,9 @@ from pagein.log.codec import blob_names, hash_bytes, inflated_size
 from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
 from pagein.log.raw_rows import Row
 from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
+
+Tell = Callable[[int, int], None]
+"""Is told how many sessions are done, of how many."""
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""
@@ -135,10 +138,19 @@ class ExportedSession:
     digest: str
 
 
-def export_lines(log: StoredLog) -> Iterator[bytes]:
+@dataclass(slots=True)
+class ExportCounts:
+    """The entries and requests in the lines so far, and the digest of the last entry."""
+
+    entries: int = 0
+    requests: int = 0
+    digest: str = ""
+
+
+def export_lines(log: StoredLog, counts: ExportCounts) -> Iterator[bytes]:
     """The log's session, line by line, up to the head at the first line. Raises what reading the log raises."""
     yield _encode_line(_HeaderLine("session", FORMAT, log.tenant, log.session))
-    entries, digest = 0, origin(log.tenant, log.session)
+    entries, counts.digest = 0, origin(log.tenant, log.session)
     exported: set[str] = set()
     for row in log.rows():
         for name in blob_names(row.body):
@@ -146,8 +158,9 @@ def export_lines(log: StoredLog) -> Iterator[bytes]:
                 exported.add(name)
                 yield _encode_line(_BlobLine(name, log.blob(name)))
         yield _encode_line(_RowLine(row.position, row.at, row.kind, row.version, msgspec.Raw(row.body), row.digest))
-        entries, digest = entries + 1, row.digest
-    yield _encode_line(_TrailerLine(True, entries, len(exported), digest))
+        entries, counts.digest = entries + 1, row.digest
+    counts.entries += entries
+    yield _encode_line(_TrailerLine(True, entries, len(exported), counts.digest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +174,27 @@ class ExportedRequest:
 ExportedPart = ExportedSession | ExportedRequest
 
 
-def export_store_lines(store: LogStore, names: Sequence[str], runs: Collection[str]) -> Iterator[bytes]:
+def export_store_lines(
+    store: LogStore, names: Sequence[str], runs: Collection[str], counts: ExportCounts, tell: Tell
+) -> Iterator[bytes]:
     """The sessions of these names, in their order, and behind each of ``runs`` its requests. Raises what reading raises."""
-    digest, requests = hashlib.sha256(), 0
-    for line in _part_lines(store, names, runs):
+    digest = hashlib.sha256()
+    for line in _part_lines(store, names, runs, counts, tell):
         digest.update(line)
-        requests += line.startswith(_REQUEST)
         yield line
-    yield _encode_line(_StoreEndLine(True, len(names), requests, digest.hexdigest()))
+    yield _encode_line(_StoreEndLine(True, len(names), counts.requests, digest.hexdigest()))
 
 
-def _part_lines(store: LogStore, names: Sequence[str], runs: Collection[str]) -> Iterator[bytes]:
+def _part_lines(
+    store: LogStore, names: Sequence[str], runs: Collection[str], counts: ExportCounts, tell: Tell
+) -> Iterator[bytes]:
     yield _encode_line(_StoreLine("store", FORMAT, store.tenant, len(names)))
-    for name in names:
+    for number, name in enumerate(names, 1):
         with closing(store.log(name)) as log:
-            yield from export_lines(log)
+            yield from export_lines(log, counts)
+        tell(number, len(names))
         for row in store.request_table(name).rows() if name in runs else ():
+            counts.requests += 1
             yield _encode_line(_RequestLine(row.number, name, row.head, row.at, row.body))
 
 

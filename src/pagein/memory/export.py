@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +20,11 @@ from pagein.formats import format_named
 from pagein.formats.parsing import request_rows, to_plain_json
 from pagein.log.base import Log
 from pagein.log.export import (
+    ExportCounts,
     ExportedPart,
     ExportedRequest,
     ExportedSession,
+    Tell,
     export_lines,
     export_store_lines,
     parse_session,
@@ -54,20 +56,9 @@ def export_session(log: Log, path: str | os.PathLike[str]) -> ExportResult:
     ConfigurationError for a log that does not give its rows, LogError for a file that cannot be written, and
     what reading the log raises.
     """
-    record = stored_log(log)
-    last = ExportResult(0)
-
-    def lines() -> Iterable[bytes]:
-        nonlocal last
-        count = -2  # all lines but the first and the last, less the blobs
-        for line in export_lines(record):
-            count += not line.startswith(b'{"blob":')
-            yield line
-        end = json.loads(line)
-        last = ExportResult(count, end["digest"])
-
-    replace_file(Path(path), lines)
-    return last
+    counts = ExportCounts()
+    replace_file(Path(path), export_lines(stored_log(log), counts))
+    return ExportResult(counts.entries, counts.digest)
 
 
 def export_messages(log: Log, path: str | os.PathLike[str], format: str = "openai") -> ExportResult:
@@ -77,7 +68,7 @@ def export_messages(log: Log, path: str | os.PathLike[str], format: str = "opena
     same session: use ``export_session`` for that. Raises what reading the log raises, FormatError, LogError.
     """
     request = transcript(log, format)
-    replace_file(Path(path), lambda: [_json(request), b"\n"])
+    replace_file(Path(path), [_json(request), b"\n"])
     return ExportResult(len(request_rows(request)))
 
 
@@ -125,10 +116,6 @@ def import_session(source: str | os.PathLike[str] | ExportedSession, log: Log) -
 # A whole store
 
 
-Tell = Callable[[int, int], None]
-"""Is told how many sessions are done, of how many."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreResult:
     """The result of an export or import: the runs, the entries of all sessions, and the requests.
@@ -151,21 +138,9 @@ def export_store(store: Store, path: str | os.PathLike[str], tell: Tell = lambda
     their own is not in it, and the search index is built again where it is imported. Raises LogError.
     """
     names = _part_order(store.sessions())
-    runs = {name for name in names if not is_reserved(name)}
-    entries = requests = 0
-
-    def lines() -> Iterator[bytes]:
-        nonlocal entries, requests
-        done = 0
-        for line in export_store_lines(store, names, runs):
-            entries += line.startswith(b'{"position":')
-            requests += line.startswith(b'{"request":')
-            if line.startswith(b'{"end":'):
-                tell(min(done := done + 1, len(names)), len(names))
-            yield line
-
-    replace_file(Path(path), lines)
-    return StoreResult(len(runs), entries, requests)
+    runs, counts = {name for name in names if not is_reserved(name)}, ExportCounts()
+    replace_file(Path(path), export_store_lines(store, names, runs, counts, tell))
+    return StoreResult(len(runs), counts.entries, counts.requests)
 
 
 def _part_order(names: Sequence[str]) -> list[str]:
@@ -275,7 +250,7 @@ def _json(request: dict[str, Any]) -> bytes:
         return json.dumps(request, indent=1).encode()
 
 
-def replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
+def replace_file(path: Path, content: Iterable[bytes]) -> None:
     """Write to a file beside it and move that into place; after a failure the old file is there. Raises LogError.
 
     A device or a pipe is written itself, and a link stays one.
@@ -284,14 +259,14 @@ def replace_file(path: Path, content: Callable[[], Iterable[bytes]]) -> None:
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as device:
-                device.writelines(content())
+                device.writelines(content)
             return
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:
         raise LogError(f"{path}: {error.strerror or error}. Nothing was written.") from error
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.writelines(content())
+            file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)

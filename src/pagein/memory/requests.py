@@ -16,7 +16,7 @@ from pagein.context.page_in.sources import BlockSource
 from pagein.errors import PageinError
 from pagein.events.handles import observation_handle, step_handle
 from pagein.formats.sdk_objects import cache_written
-from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, encode_body
+from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, RequestTable, encode_body
 from pagein.memory.options import check_usage
 from pagein.tokens import Budget
 
@@ -199,6 +199,17 @@ def decode_record(row: RequestRow) -> RequestRecord | None:
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
     except (ValueError, TypeError, KeyError, AttributeError, PageinError):
         return None
+
+
+def read_records(table: RequestTable, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
+    """Read the records of a table behind a number; damaged ones are left out. Raises LogError."""
+    records = map(decode_record, table.rows(after, limit))
+    return tuple(record for record in records if record is not None)
+
+
+def last_record(table: RequestTable) -> RequestRecord | None:
+    """Read the last record of a table; None where there is none, or it is damaged. Raises LogError."""
+    return next(iter(read_records(table, table.last() - 1, 1)), None)
 
 
 def _encode_plan(plan: UnrecordedPlan) -> dict[str, Any]:

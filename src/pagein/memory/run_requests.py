@@ -276,7 +276,7 @@ class RunRequests:
         self._runtime.check_open()
         self.learn_recorded_usage()
         self.write()
-        return self._read_records(after, limit)
+        return requests.read_records(self.table, after, limit)
 
     def remember_recent(self) -> Sequence[requests.RequestRecord]:
         """Let the run know the last requests of its branch that were given out, by other processes too, and return them.
@@ -287,7 +287,7 @@ class RunRequests:
         state, branch = self._runtime.state, self._runtime.branches.current
         records: list[requests.RequestRecord] = []
         with state.problems.guard("a request that comes back may not be known"):
-            rows = self._read_records(self.table.last() - RECENT_REQUESTS, None)
+            rows = requests.read_records(self.table, self.table.last() - RECENT_REQUESTS, None)
             records += (record for record in rows if record.branch == branch and state.fold.shows_as_at(record.head))
         remember_records(state, records)
         return records
@@ -297,15 +297,10 @@ class RunRequests:
         self._runtime.check_open()
         if number is None:
             number = self.last.number if self.last is not None and self.last.number else self.table.last()
-        record = next(iter(self._read_records(number - 1, 1)), None) if number > 0 else None
+        record = next(iter(requests.read_records(self.table, number - 1, 1)), None) if number > 0 else None
         if record is None or record.number != number:
             raise UnknownRequest(number, self.table.last())
         return record
-
-    def _read_records(self, after: int, limit: int | None) -> tuple[requests.RequestRecord, ...]:
-        """The records behind a number; damaged ones are left out."""
-        records = (requests.decode_record(row) for row in self.table.rows(after, limit))
-        return tuple(record for record in records if record is not None)
 
     def seconds_since_last(self) -> float | None:
         """The seconds since the last request; None where there is none, it is not known, or nothing may be written."""
@@ -326,7 +321,7 @@ class RunRequests:
         self._note_writers()
         if self._account is None:
             account = CostAccount(self._runtime.state.page_in.prices)
-            for record in self._read_records(0, None):
+            for record in requests.read_records(self.table, 0, None):
                 if self.last is None or record.number != self.last.number:
                     account.add(record)
             self._account = account

@@ -5,11 +5,9 @@ The last runs asked about stay open. Every function may be called from several t
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -26,11 +24,11 @@ from pagein.events.steps import ActionStep, Step, as_text, kind_name
 from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry
 from pagein.log.encryption import Key
-from pagein.log.requests import RequestRow, RequestTable
+from pagein.log.requests import RequestTable
 from pagein.memory.costs import CostAccount
 from pagein.memory.host_memory import RecordedRun
 from pagein.memory.operations.requests import RenderedRequest
-from pagein.memory.requests import RequestRecord, decode_record
+from pagein.memory.requests import RequestRecord, last_record, read_records
 from pagein.search.base import Hit
 from pagein.server.inspector.journal import Journal, asked_for, page_in_kinds
 from pagein.server.inspector.scan import SearchCursor, scan_runs
@@ -82,17 +80,14 @@ class InspectorData:
             "run": name, "entries": self._store.head(name), "requests": 0, "last": None, "at": None, "problem": "",
         }  # fmt: skip
         try:
-            row["requests"] = table.last()
-            records = [record for stored in table.rows(row["requests"] - 1, 1) if (record := decode_record(stored))]
+            row["requests"], last = table.last(), last_record(table)
         except PageinError as error:
             return row | {"problem": str(error)}
-        if records:
-            row["last"], row["at"] = record_row(records[0]), records[0].at
-        return row
+        return row if last is None else row | {"last": record_row(last), "at": last.at}
 
     def requests(self, run: str, after: int = 0) -> Json:
         """The requests of a run with numbers above ``after``; ``held`` is what the whole history cost at each."""
-        rows = [row for stored in self._table(run).rows(after) if (row := stored_row(stored))]
+        rows = list(map(record_row, read_records(self._table(run), after)))
         return {"run": run, "requests": rows, "entries": self._store.head(run)}
 
     def cost(self, run: str) -> Json:
@@ -185,8 +180,7 @@ class InspectorData:
         return self._runs[run]
 
     def _open_recorded(self, run: str) -> RecordedRun:
-        table = self._table(run)
-        last = next((record for stored in table.rows(table.last() - 1, 1) if (record := decode_record(stored))), None)
+        last = last_record(self._table(run))
         budget = max(1, last.budget) if last is not None and last.budget else 1_000_000_000
         return RecordedRun(self._store, run, budget=budget, facts=False)
 
@@ -208,7 +202,7 @@ class _Costs:
         """The cost of all requests; those of last time are not read again."""
         if table.last() < self.number:  # the run was erased, and began again
             self.account, self.number = CostAccount(PRICES["default"]), 0
-        records = [record for stored in table.rows(self.number) if (record := decode_record(stored))]
+        records = read_records(table, self.number)
         for record in records[:-1]:
             self.account.add(record)
             self.number = record.number
@@ -242,12 +236,8 @@ def describe_changes(run: str, old: RenderedRequest, new: RenderedRequest) -> Js
     }  # fmt: skip
 
 
-_LISTED = {
-    name: name
-    for name in ("branch", "model", "format", "limit", "tokens", "tiers", "prefix", "broke", "compactions", "outcome",
-                 "seconds", "usage")
-} | {"why": "broke_why", "held": "recorded"}  # fmt: skip
-_DEFAULTS = [(name, stored, getattr(RequestRecord(), stored)) for name, stored in _LISTED.items()]
+_LISTED = ("number", "head", "at", "branch", "model", "format", "limit", "tokens", "tiers", "prefix", "broke", "compactions",
+           "outcome", "seconds")  # fmt: skip
 
 
 def load_modules() -> None:
@@ -259,18 +249,9 @@ def load_modules() -> None:
 
 def record_row(record: RequestRecord) -> Json:
     """The numbers of a request, for lists; ``held`` is what the whole history cost then."""
-    row = {name: getattr(record, stored) for name, stored in _LISTED.items()}
+    row = {name: getattr(record, name) for name in _LISTED}
     usage = None if record.usage is None else asdict(record.usage)
-    return {"number": record.number, "head": record.head, "at": record.at} | row | {"usage": usage}
-
-
-def stored_row(stored: RequestRow) -> Json | None:
-    """The same row of a stored record, in a third of the time; None for a damaged one."""
-    with suppress(ValueError, AttributeError):
-        get = json.loads(stored.body).get
-        row: Json = {name: get(at, default) for name, at, default in _DEFAULTS}
-        return {"number": stored.number, "head": stored.head, "at": stored.at, **row}
-    return None
+    return row | {"usage": usage, "why": record.broke_why, "held": record.recorded}
 
 
 def full_record(record: RequestRecord) -> Json:

@@ -43,16 +43,11 @@ class Journal:
         """Each page-in with the first request that showed it."""
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of its results."""
-        self._restart()
-        self._numbered = 0
-        self._request_heads: list[tuple[int, int]] = []
-
-    def _restart(self) -> None:
-        self._head, self._asked = 0, list[Json]()
+        self._head, self._numbered = 0, 0
+        self._asked: list[Json] = []
         self._calls: dict[bytes, int] = {}
         self._out: set[int] = set()
-        self.events.clear()
-        self.answers.clear()
+        self._request_heads: list[tuple[int, int]] = []
 
     def read(self, log: StoredLog, table: RequestTable) -> None:
         """Read what is new in a log and its table of requests. Raises LogError."""
@@ -61,7 +56,7 @@ class Journal:
         start = self._head
         for entry in self._new_entries(log):
             if start and isinstance(entry.body, Erased):
-                self._restart()  # it may have quoted what is gone
+                Journal.__init__(self)  # it may have quoted what is gone
                 self.read(log, table)
                 return
             self._read_entry(entry)
