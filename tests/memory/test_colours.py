@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import threading
+import time
 
 import pytest
 
@@ -104,12 +105,29 @@ def test_a_call_cancelled_before_its_turn_changes_nothing():
         await asyncio.sleep(0)
         second.cancel()
         log.door.set()
+        time.sleep(0.1)  # noqa: ASYNC251 - the loop does nothing, and the next turn could begin
         await first
         with pytest.raises(asyncio.CancelledError):
             await second
         assert await memory.steps == (TaskStep("first"),)
         await memory.record(TaskStep("third"))
         assert await memory.steps == (TaskStep("first"), TaskStep("third"))
+
+    asyncio.run(run())
+
+
+def test_a_call_cancelled_before_its_turn_ends_at_once():
+    async def run():
+        log = Gate()
+        memory = await AsyncAgentMemory(log, budget=500)
+        log.door.clear()
+        first = asyncio.create_task(memory.record(TaskStep("first")))
+        await asyncio.to_thread(log.entered.wait, 60)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(memory.record(TaskStep("second")), 0.01)
+        assert not first.done()
+        log.door.set()
+        await first
 
     asyncio.run(run())
 

@@ -118,7 +118,7 @@ def test_an_undo_behind_it_leaves_it_behind(path):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
-        memory._take_turn(write_snapshot)
+        memory._runtime.take_turn(write_snapshot)
         before = memory._runtime.log.snapshot_slot().snapshot
         memory.undo()
     log = SQLiteLog(path)

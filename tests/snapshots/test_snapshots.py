@@ -142,7 +142,7 @@ def test_an_undo_behind_it_is_seen(tmp_path):
     with opened(tmp_path / "run.db") as memory:
         old = memory._runtime.log.snapshot_slot().snapshot
         memory.undo()
-        memory._take_turn(do_nothing)
+        memory._runtime.take_turn(do_nothing)
         expected = memory_state(memory)
         memory._runtime.log.keep_snapshot(old, 0)
     with opened(tmp_path / "run.db") as memory:

@@ -1,6 +1,7 @@
 """A memory calls what is registered for a step when the step is recorded, whoever recorded it and in which colour."""
 
 import asyncio
+import contextvars
 
 import pytest
 
@@ -62,6 +63,23 @@ def test_in_async_code_too(registry, events):
 
     asyncio.run(record_three())
     assert events == EXPECTED
+
+
+def test_in_async_code_a_callback_may_begin_a_task():
+    noted, told = CallbackRegistry(), contextvars.ContextVar("told", default="")
+
+    async def note(step):
+        return f"{told.get()}{step.content}"
+
+    async def record_one():
+        tasks = []
+        noted.register(TaskStep, lambda step: tasks.append(asyncio.create_task(note(step))))
+        told.set("Told: ")
+        async with AsyncAgentMemory.open(":memory:", budget=8_000, callbacks=noted) as memory:
+            await memory.record(TaskStep("Go."))
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(record_one()) == ["Told: Go."]
 
 
 def test_a_callback_may_use_the_memory_and_what_it_raises_is_raised_with_the_step_recorded():

@@ -1,38 +1,45 @@
-"""A summary is being written, and its event loop is closed: the next loop has it written again."""
+"""A summary is being written, and its event loop is closed, or nobody waits for it any more."""
 
 import asyncio
 
+import pytest
 from writing_runs import BUDGET, COUNTER, GOOD, RULE, turn
 
 from pagein import AsyncAgentMemory, TaskStep
 from pagein.models import ModelResponse
 from pagein.testing.scripted_writer import ScriptedModel
 
+OPTIONS = {"budget": BUDGET, "counter": COUNTER, "policy": "rolling", "spend": None}
+
 
 class LateModel(ScriptedModel):
     """Answers once it is no longer late."""
 
-    is_late = True
+    is_late, was_cancelled = True, False
 
     async def awrite(self, request):
         self.requests.append(request)
-        await asyncio.sleep(60 if self.is_late else 0)
+        try:
+            await asyncio.sleep(60 if self.is_late else 0)
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
         return ModelResponse(GOOD)
+
+
+async def begin(memory, model):
+    await memory.record(TaskStep(f"Mend the header. {RULE}"))
+    for number in range(20):
+        await memory.record(turn(number))
+        await memory.to_messages()
+        await asyncio.sleep(0)
+    assert not await memory.wait(0.1)
+    assert len(model.requests) == 1
 
 
 def test_a_summary_whose_loop_was_closed_is_begun_again_in_the_next(tmp_path):
     model = LateModel()
-    options = {"budget": BUDGET, "counter": COUNTER, "policy": "rolling", "spend": None, "summarizer": model}
-    memory = AsyncAgentMemory.open(str(tmp_path / "run.db"), **options)
-
-    async def begin():
-        await memory.record(TaskStep(f"Mend the header. {RULE}"))
-        for number in range(20):
-            await memory.record(turn(number))
-            await memory.to_messages()
-            await asyncio.sleep(0)
-        assert not await memory.wait(0.1)
-        assert len(model.requests) == 1
+    memory = AsyncAgentMemory.open(str(tmp_path / "run.db"), summarizer=model, **OPTIONS)
 
     async def finish():
         assert await memory.wait(20)
@@ -40,8 +47,23 @@ def test_a_summary_whose_loop_was_closed_is_begun_again_in_the_next(tmp_path):
         await memory.close()
         return writer
 
-    asyncio.run(begin())
+    asyncio.run(begin(memory, model))
     model.is_late = False
     writer = asyncio.run(finish())
     assert len(model.requests) > 1
     assert writer.taken > 0
+
+
+def test_a_wait_that_is_cancelled_leaves_the_memory_to_others_and_close_cancels_the_model():
+    async def run():
+        model = LateModel()
+        memory = AsyncAgentMemory.open(":memory:", summarizer=model, **OPTIONS)
+        await begin(memory, model)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(memory.wait(), 0.1)
+        await asyncio.wait_for(memory.view(), 20)
+        assert not model.was_cancelled
+        await memory.close()
+        assert model.was_cancelled
+
+    asyncio.run(run())

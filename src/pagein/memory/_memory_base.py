@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from pagein.errors import ConfigurationError
 from pagein.formats import FormatName
-from pagein.log.base import Log
+from pagein.log.base import Log, StoredLog
 from pagein.log.encryption import Key
 from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
 from pagein.memory.options import Options, check_usage
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 class MemoryBase:
     """The base of AgentMemory and AsyncAgentMemory."""
 
-    _runtime: MemoryRuntime
-
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
-        raise NotImplementedError
+        self._runtime = MemoryRuntime(log, options, self._wrap_log)
+
+    def _wrap_log(self, log: StoredLog) -> StoredLog:
+        """The log of a branch as this memory reads it."""
+        return log
 
     @classmethod
     def open(

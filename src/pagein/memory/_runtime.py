@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_never
 
 from pagein._common.flows import drive
 from pagein.backends.base import BareLog, stored_log
@@ -32,7 +33,9 @@ from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
 from pagein.memory import _effects
+from pagein.memory._effects import Flow
 from pagein.memory._state import RunState
+from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.branches import MAIN, Branches
 from pagein.memory.checkpoints.schedule import CheckpointSchedule
 from pagein.memory.facts_runtime import FactsRuntime
@@ -50,11 +53,15 @@ from pagein.tokens.bytes import json_bytes
 if TYPE_CHECKING:
     from pagein.facts.store import Facts
     from pagein.log.snapshots import SnapshotSlot
-    from pagein.memory.background.summary_writer import SummaryTask, SummaryThread
+    from pagein.memory.background.asked_model import FindLoop
+    from pagein.memory.background.summary_writer import SummaryWriter
     from pagein.memory.erasure.eraser import Eraser
     from pagein.memory.options import AnyModel, TelemetryMode
     from pagein.memory.telemetry import Telemetry
     from pagein.models.writer_account import WriterAccount, WriterReport
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,9 @@ class OpenedRun:
 
 
 class MemoryRuntime:
-    """A run's log, state, search, facts, branches and background work. ``perform`` performs every effect.
+    """A run's log, state, search, facts, branches and background work. ``take_turn`` runs an operation in a turn.
 
-    AgentMemory and AsyncAgentMemory hold one. They differ in how they drive flows, and in who writes summaries.
+    AgentMemory and AsyncAgentMemory hold one.
     """
 
     def __init__(
@@ -104,8 +111,9 @@ class MemoryRuntime:
         self.step_types = _check_step_types(options.get("step_types", ()))
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.requests = RunRequests(self, model_name(options.get("model")), policy_name(options, self.state))
-        self.summary_writer: SummaryThread | SummaryTask | None = None
+        self.summary_writer: SummaryWriter | None = None
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
+        self.turn_lock = threading.RLock()
         self.is_closed = False
         self.is_folded = False
         """True once the log was folded: an async memory does so when it is first awaited."""
@@ -115,6 +123,14 @@ class MemoryRuntime:
         self._last_entry: Entry | None = None
         self._last_request: RawRequest | None = None
 
+    def open_summary_writer(self, find_loop: FindLoop | None) -> None:
+        """Have the model write summaries, where there is one; with ``find_loop`` it is awaited. Raises ConfigurationError."""
+        summarizer = self.state.summaries.summarizer
+        if self.model is not None and summarizer is not None:
+            from pagein.memory.background.summary_writer import SummaryWriter  # noqa: PLC0415 - loads where a model writes
+
+            self.summary_writer = SummaryWriter(self.model, summarizer, self.summary_account, find_loop)
+
     def _open_telemetry(self, mode: TelemetryMode) -> Telemetry | None:
         if mode == "off":
             return None
@@ -122,10 +138,26 @@ class MemoryRuntime:
 
         return Telemetry(self, mode)
 
+    # Turns
+
+    def take_turn(self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run an operation in a turn of its own. Raises what the operation raises."""
+        self.check_open()  # a forked process has a copy of the lock that nobody may give back
+        with self.turn_lock:
+            self.check_open()
+            self.fold_log()
+            turn = run_turn(self, operation.__name__, lambda run: operation(run, *args, **kwargs))
+            return drive(turn, self.perform)
+
+    def fold_log(self) -> None:
+        """Fold the log, unless that was done."""
+        if not self.is_folded:
+            drive(open_memory(self), self.perform)
+
     # Effects
 
     def perform(self, effect: _effects.AnyEffect) -> Any:
-        """Perform an effect and give its result; with a SummaryTask, CollectJob gives an awaitable of it."""
+        """Perform an effect and give its result."""
         match effect:
             case _effects.Append(bodies=bodies, after=after):
                 return self._append(bodies, after)
@@ -355,12 +387,20 @@ class MemoryRuntime:
         return self.facts.wait(timeout) and self.search.wait(timeout)
 
     def close(self) -> None:
-        """Release search, facts and logs; a second call does nothing."""
-        self.search.close()
-        self.facts.close()
-        self.requests.learn_recorded_usage()
-        self.requests.write()
-        self.branches.close()
+        """End what is under way, and release search, facts and logs; a second call does nothing."""
+        if self.is_forked:
+            return  # what there is to close is the parent's
+        with self.turn_lock:
+            if self.is_folded and not self.is_closed:
+                drive(close_memory(self), self.perform)
+            self.is_closed = True
+            if self.summary_writer is not None:
+                self.summary_writer.close()
+            self.search.close()
+            self.facts.close()
+            self.requests.learn_recorded_usage()
+            self.requests.write()
+            self.branches.close()
 
 
 def open_run(store: LogStore, options: Options, session: str, branch: str | None) -> OpenedRun:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from pagein._common.flows import drive
 from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope, Importance
@@ -14,13 +12,10 @@ from pagein.events.protocol import TextObservations
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import FormatName, keywords
-from pagein.log.base import Log, StoredLog, Verification
+from pagein.log.base import Log, Verification
 from pagein.memory import checkpoints, erasure
-from pagein.memory._effects import Flow
 from pagein.memory._memory_base import MemoryBase
-from pagein.memory._runtime import MemoryRuntime, OpenedRun
-from pagein.memory._state import RunState
-from pagein.memory._turn import close_memory, open_memory, run_turn
+from pagein.memory._runtime import OpenedRun
 from pagein.memory.branches import Branch, Comparison
 from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
@@ -45,10 +40,6 @@ if TYPE_CHECKING:
     from pagein.memory.erasure import Erasure
     from pagein.search.base import Hit
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-
 
 class AgentMemory(MemoryBase):
     """A run recorded whole, and a view of it that is never over budget and never malformed.
@@ -58,35 +49,9 @@ class AgentMemory(MemoryBase):
     """
 
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
-        self._runtime = MemoryRuntime(log, options, self._wrap_log)
-        self._turn_lock = threading.RLock()
-        model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
-        if model is not None and summarizer is not None:
-            from pagein.memory.background.summary_writer import SummaryThread  # noqa: PLC0415 - loads where a model writes
-
-            self._runtime.summary_writer = SummaryThread(model, summarizer, self._runtime.summary_account)
-        with self._turn_lock:
-            drive(open_memory(self._runtime), self._runtime.perform)
-
-    def _wrap_log(self, log: StoredLog) -> StoredLog:
-        """The log of a branch as this memory reads it."""
-        return log
-
-    def _take_turn(
-        self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        runtime = self._runtime
-        runtime.check_open()  # a forked process has a copy of the lock that nobody may give back
-        with self._turn_lock:
-            runtime.check_open()
-            turn = run_turn(runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
-            return drive(turn, runtime.perform)
-
-    def _after(self, turn: T, work: Callable[[T], R], blocking: Callable[[], object] = lambda: None) -> R:
-        """The result of the work on what a turn gave; ``blocking`` is called before it is returned."""
-        result = work(turn)
-        blocking()
-        return result
+        super().__init__(log, **options)
+        self._runtime.open_summary_writer(None)
+        self._runtime.fold_log()
 
     def report(self) -> Report:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
@@ -108,7 +73,7 @@ class AgentMemory(MemoryBase):
 
         Raises ProtocolError, and ConfigurationError for another importance.
         """
-        return self._take_turn(record, items, strict=True, importance=importance)
+        return self._runtime.take_turn(record, items, strict=True, importance=importance)
 
     def record_messages(
         self,
@@ -133,7 +98,7 @@ class AgentMemory(MemoryBase):
         transcript = self._runtime.read_transcript(messages, format, observations)
         if usage is not None:
             self._runtime.requests.note_written(usage)
-        return self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
+        return self._runtime.take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     def pin(self, text: str) -> str:
         """Keep the text word for word in every view; returns the handle that ``unpin`` takes.
@@ -141,32 +106,32 @@ class AgentMemory(MemoryBase):
         The handle of an entry of ``ledger`` confirms the entry: its words are pinned. A text that is pinned already keeps its
         handle. Raises ConfigurationError for an empty text, OverBudget for one with which no view would fit.
         """
-        return self._take_turn(pins.pin, text)
+        return self._runtime.take_turn(pins.pin, text)
 
     def unpin(self, handle: str) -> None:
         """Drop a pin, an entry of ``ledger``, or what a step left open. Raises UnknownHandle."""
-        return self._take_turn(pins.unpin, handle)
+        return self._runtime.take_turn(pins.unpin, handle)
 
     def mark(self, handle: str, importance: Importance = "high") -> None:
         """Mark a step: "high" keeps it whole under every policy, in up to .3 of the limit; "low" lets its results leave first.
 
         "normal" takes a mark away. What is out of view already stays out. Raises UnknownHandle, ConfigurationError.
         """
-        return self._take_turn(pins.mark, handle, importance)
+        return self._runtime.take_turn(pins.mark, handle, importance)
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return what was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.
 
         Every view shows those whose steps are out of it, in a share of the budget of their own.
         """
-        return self._take_turn(pins.ledger)
+        return self._runtime.take_turn(pins.ledger)
 
     def save_procedure(self, task: str | None = None) -> Fact:
         """Save how the current task was done, for a similar one: the steps that did not fail, without results and secrets.
 
         The project owns it, or else the user. ``task`` describes the task instead of the user's words. Raises FactError.
         """
-        return self._take_turn(save_procedure, task)
+        return self._runtime.take_turn(save_procedure, task)
 
     def find_procedures(self, query: str, limit: int = 2) -> tuple[RankedFact, ...]:
         """Find how tasks similar to the one that the query describes were done, the most similar first."""
@@ -177,7 +142,7 @@ class AgentMemory(MemoryBase):
 
         The text also says what the model did wrong, an unknown tool too. Raises LogError.
         """
-        return self._take_turn(call_tool, name, arguments, self._runtime.clock())
+        return self._runtime.take_turn(call_tool, name, arguments, self._runtime.clock())
 
     # The view
 
@@ -188,7 +153,7 @@ class AgentMemory(MemoryBase):
         are the definitions of all tools that the request has; what they cost beyond ``budget.tools`` is kept free too.
         What leaves for one request only is not recorded, unless one of the three requests before needed as much.
         """
-        return self._take_turn(make_view, self._runtime.request_room(reserve, tools))
+        return self._runtime.take_turn(make_view, self._runtime.request_room(reserve, tools))
 
     def to_messages(
         self,
@@ -209,9 +174,10 @@ class AgentMemory(MemoryBase):
         """
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
-        turn = self._take_turn(make_filtered_view, filter, room)
-        runtime = self._runtime
-        return self._after(turn, lambda view: runtime.render(view, format, filter)["messages"], runtime.requests.write)
+        view = self._runtime.take_turn(make_filtered_view, filter, room)
+        messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
+        self._runtime.requests.write()
+        return messages
 
     def to_request(self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
         """The view as the keyword arguments of the provider's SDK: its messages, and ``system`` if that is an argument.
@@ -219,57 +185,58 @@ class AgentMemory(MemoryBase):
         ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``; add the tools yourself. Raises OverBudget.
         """
         runtime, name = self._runtime, format or self._runtime.format.name
-        turn = self._take_turn(make_view, runtime.request_room(reserve, tools, format))
-        return self._after(turn, lambda view: keywords(name, runtime.render(view, format)), runtime.requests.write)
+        view = self._runtime.take_turn(make_view, runtime.request_room(reserve, tools, format))
+        request = keywords(name, runtime.render(view, format))
+        runtime.requests.write()
+        return request
 
     def compact(self, *, wait: bool = False) -> Compaction | None:
         """Compact now, whatever the view costs; None if nothing would get smaller.
 
         With ``wait`` a model writes its summaries first; else it writes while the run goes on.
         """
-        return self._take_turn(compacting.compact, wait=wait)
+        return self._runtime.take_turn(compacting.compact, wait=wait)
 
     def clear_view(self) -> Compaction | None:
         """Take everything said so far out of the view, but calls without a result; None if that would save nothing.
 
         Pins and the ledger stay. ``recall``, page-in and ``expand`` find the old steps, ``undo`` reverts it. The next list begins anew.
         """
-        return self._take_turn(compacting.clear_view)
+        return self._runtime.take_turn(compacting.clear_view)
 
     def undo(self) -> Compaction:
         """Take back the last compaction. Raises NothingToUndo."""
-        return self._take_turn(compacting.undo)
+        return self._runtime.take_turn(compacting.undo)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the summary being written, the facts being read and vectors, at most ``timeout`` seconds each.
 
         True if all is done.
         """
-        return self._take_turn(collect_summary, timeout) and self._runtime.wait(timeout)
+        return self._runtime.take_turn(collect_summary, timeout) and self._runtime.wait(timeout)
 
     # History
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every recorded step, whole and in order, read from the log. Steps of ``step_types`` are objects of these classes."""
-        return self._runtime.revive(self._take_turn(history.read_steps))
+        return self._runtime.revive(self._runtime.take_turn(history.read_steps))
 
     def get_full_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values, whole; images as base64."""
-        return self._after(self._take_turn(history.read_steps), history.full_steps)
+        return history.full_steps(self._runtime.take_turn(history.read_steps))
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values: long texts cut, images by their hash."""
-        return self._after(self._take_turn(history.read_steps), history.succinct_steps)
+        return history.succinct_steps(self._runtime.take_turn(history.read_steps))
 
     def return_full_code(self) -> str:
         """The code of all steps, in order: their ``code_action``, or what smolagents' Python call was given."""
-        return self._after(self._take_turn(history.read_steps), history.full_code)
+        return history.full_code(self._runtime.take_turn(history.read_steps))
 
     def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
         """Pass the run's lines, step by step, to ``write``; with ``detailed`` longer texts, arguments and results."""
-        steps = self._take_turn(history.read_steps)
-        return self._after(steps, lambda steps: replay((step for _, step in steps), write, detailed=detailed))
+        replay((step for _, step in self._runtime.take_turn(history.read_steps)), write, detailed=detailed)
 
     def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
         """Replace a step or a result in every view, by its handle: with a step of its kind, an Observation, or a text.
@@ -277,7 +244,7 @@ class AgentMemory(MemoryBase):
         An entry of the log says so, and ``undo`` takes it back; the original stays behind the handle. The step keeps its kind
         and its calls. Raises UnknownHandle, and ProtocolError where a request would become illegal.
         """
-        return self._take_turn(editing.edit, handle, step)
+        return self._runtime.take_turn(editing.edit, handle, step)
 
     def remove(self, handle: str) -> Compaction:
         """Remove a step from every view, by its handle; an action leaves with its results. ``undo`` reverts it.
@@ -285,29 +252,29 @@ class AgentMemory(MemoryBase):
         The original stays behind the handle, but no search and no page-in finds it. ``erase`` is for good. Raises
         UnknownHandle, and ProtocolError where a request would become illegal.
         """
-        return self._take_turn(editing.remove, handle)
+        return self._runtime.take_turn(editing.remove, handle)
 
     def reset(self) -> Branch:
         """Begin again with only the system prompts, on a new branch. ``switch`` returns to the run so far.
 
         Raises LogError.
         """
-        return self._take_turn(branching.reset, self._runtime.clock())
+        return self._runtime.take_turn(branching.reset, self._runtime.clock())
 
     def expand(self, handle: str | int) -> Expansion:
         """The original behind a handle or at a position, whole. Raises UnknownHandle."""
-        return self._take_turn(history.expand, handle)
+        return self._runtime.take_turn(history.expand, handle)
 
     def recall(self, query: str, limit: int = 10, **filters: Unpack[RecallFilters]) -> tuple[Hit, ...]:
         """Search everything recorded, in view or not; at most ``limit`` hits, best first.
 
         Any text may be a query. See ``RecallFilters``. Raises ConfigurationError, LogError.
         """
-        return self._take_turn(history.recall, query, limit, filters, self._runtime.clock())
+        return self._runtime.take_turn(history.recall, query, limit, filters, self._runtime.clock())
 
     def verify(self) -> Verification:
         """Derive every hash of the record again, and say what is wrong and where."""
-        return self._take_turn(history.verify)
+        return self._runtime.take_turn(history.verify)
 
     # Requests
 
@@ -323,7 +290,7 @@ class AgentMemory(MemoryBase):
 
         Raises UnknownRequest, LogError.
         """
-        return self._take_turn(render_again, self._runtime.requests.find(number))
+        return self._runtime.take_turn(render_again, self._runtime.requests.find(number))
 
     def note_outcome(
         self,
@@ -349,15 +316,15 @@ class AgentMemory(MemoryBase):
         Done, open and ruled-out work, decisions and calls in flight are derived from the log; ``state`` is kept beside
         them: any JSON-safe value. The newest of a name counts. Raises ConfigurationError, LogError.
         """
-        return self._take_turn(checkpoints.checkpoint, name, state)
+        return self._runtime.take_turn(checkpoints.checkpoint, name, state)
 
     def checkpoints(self) -> tuple[CheckpointInfo, ...]:
         """The checkpoints of this run, oldest first."""
-        return self._take_turn(checkpoints.checkpoints)
+        return self._runtime.take_turn(checkpoints.checkpoints)
 
     def status(self, name: str | None = None) -> RunStatus:
         """The status of the run, as ``resume`` returns it; writes nothing. Raises UnknownCheckpoint."""
-        return self._take_turn(checkpoints.status, name)
+        return self._runtime.take_turn(checkpoints.status, name)
 
     def resume(self, name: str | None = None, *, fresh: bool = False) -> RunStatus:
         """Go on with a run that stopped: return its status, and close calls in flight as unknown.
@@ -366,7 +333,7 @@ class AgentMemory(MemoryBase):
         checkpoint of that name, or from here: earlier steps leave it, except the user's words and pins. They stay behind
         their handles, and ``undo`` brings them back. Raises UnknownCheckpoint, LogError.
         """
-        return self._take_turn(checkpoints.resume, name, fresh=fresh)
+        return self._runtime.take_turn(checkpoints.resume, name, fresh=fresh)
 
     # Branches
 
@@ -376,33 +343,33 @@ class AgentMemory(MemoryBase):
         Nothing is copied, so every fork costs the same. The run stays on its branch until ``switch``. Without a name the
         branch gets one. Raises ConfigurationError, UnknownCheckpoint, Conflict, LogError.
         """
-        return self._take_turn(branching.fork, at, name, self._runtime.clock())
+        return self._runtime.take_turn(branching.fork, at, name, self._runtime.clock())
 
     def switch(self, branch: str) -> None:
         """Go on with another branch, now and whenever the run is opened again. Raises UnknownBranch, LogError.
 
         View, compactions, summaries, pins and recall are that branch's alone. A summary being written is cancelled.
         """
-        return self._take_turn(branching.switch, branch, self._runtime.clock())
+        return self._runtime.take_turn(branching.switch, branch, self._runtime.clock())
 
     def branches(self) -> tuple[Branch, ...]:
         """The branches of this run: ``main`` first, then in the order of their forks."""
-        return self._take_turn(branching.list_branches)
+        return self._runtime.take_turn(branching.list_branches)
 
     def drop(self, branch: str) -> None:
         """Drop a branch: ``branches`` no longer names it, but its entries stay in the record.
 
         Its name stays taken. Raises UnknownBranch, ConfigurationError for the run's own branch, LogError.
         """
-        return self._take_turn(branching.drop, branch, self._runtime.clock())
+        return self._runtime.take_turn(branching.drop, branch, self._runtime.clock())
 
     def rewind(self, to: int | str) -> Branch:
         """Go on from an earlier place, as ``fork`` takes it, on a new branch; the later entries stay on their branch."""
-        return self._take_turn(branching.rewind, to, self._runtime.clock())
+        return self._runtime.take_turn(branching.rewind, to, self._runtime.clock())
 
     def compare(self, left: str, right: str) -> Comparison:
         """Compare two branches: what they share, and the steps that only one of them has. Raises UnknownBranch."""
-        return self._take_turn(branching.compare, left, right)
+        return self._runtime.take_turn(branching.compare, left, right)
 
     # Erasure
 
@@ -414,33 +381,24 @@ class AgentMemory(MemoryBase):
         on every branch. ``reason`` is kept. Drop your own copies yourself. Raises UnknownHandle,
         UnknownFact, Conflict after many losses, LogError; nothing was erased then.
         """
-        return self._take_turn(erasure.erase, handles, reason)
+        return self._runtime.take_turn(erasure.erase, handles, reason)
 
     def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
         """Erase every fact of a scope's owner, with its history. They are not extracted from this run again."""
-        return self._take_turn(erasure.erase_facts, scope, reason)
+        return self._runtime.take_turn(erasure.erase_facts, scope, reason)
 
     def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
         """Erase the whole run, on every branch, with the facts derived from it alone; this memory goes on with an empty run.
 
         With ``trace`` one entry stays that says how many there were, when and why. Raises LogError.
         """
-        return self._take_turn(erasure.erase_session, reason, trace=trace)
+        return self._runtime.take_turn(erasure.erase_session, reason, trace=trace)
 
     # Closing
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
-        runtime = self._runtime
-        if runtime.is_forked:
-            return  # what there is to close is the parent's
-        with self._turn_lock:
-            if not runtime.is_closed:
-                drive(close_memory(runtime), runtime.perform)
-            runtime.is_closed = True
-            if runtime.summary_writer is not None:
-                runtime.summary_writer.close()
-            runtime.close()
+        self._runtime.close()
 
     def __enter__(self) -> Self:
         return self

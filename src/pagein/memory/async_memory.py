@@ -1,66 +1,49 @@
-"""AsyncAgentMemory: AgentMemory for async code. The operations are the same; blocking effects run in a thread."""
+"""AsyncAgentMemory: AgentMemory for async code. Its calls are those of AgentMemory, one after another in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
-import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from pagein._common.flows import adrive
+from pagein._common.cancellation import finish_first
 from pagein.context.view.view import Report
+from pagein.errors import ConfigurationError
+from pagein.events.callbacks import CallbackRegistry
 from pagein.events.steps import Step
 from pagein.log.base import Log
-from pagein.memory._effects import AnyEffect, BeginJob, Call, CollectJob, Flow
 from pagein.memory._memory_base import MemoryBase
-from pagein.memory._runtime import MemoryRuntime, OpenedRun
-from pagein.memory._state import RunState
-from pagein.memory._turn import close_memory, open_memory, run_turn
-from pagein.memory._turn_lock import AsyncTurnLock, running_loop
+from pagein.memory._runtime import OpenedRun
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.background.summary_writer import SummaryTask
+from pagein.memory.background.asked_model import FindLoop, await_in_loop
 from pagein.memory.operations import history
 from pagein.memory.operations.load import do_nothing
-from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.options import Options
 
 P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 
 
-def await_turn_of(
+def in_thread(
     method: Callable[Concatenate[AgentMemory, P], T],
 ) -> Callable[Concatenate[AsyncAgentMemory, P], Coroutine[Any, Any, T]]:
-    """Make a method of AgentMemory one of AsyncAgentMemory. The method returns its turn, which is a coroutine there."""
-
-    @functools.wraps(method)
-    async def await_turn(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-        turn: Any = method(self, *args, **kwargs)
-        return await turn
-
-    return await_turn
-
-
-def run_in_thread(
-    method: Callable[Concatenate[AgentMemory, P], T],
-) -> Callable[Concatenate[AsyncAgentMemory, P], Coroutine[Any, Any, T]]:
-    """Make a method of AgentMemory that takes no turn, but reaches the store, one of AsyncAgentMemory."""
+    """Make a method of AgentMemory one of AsyncAgentMemory."""
 
     @functools.wraps(method)
     async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(method, self, *args, **kwargs)
+        return await self._call(method, self, *args, **kwargs)  # type: ignore[no-any-return]
 
     return call
 
 
 class AsyncAgentMemory(MemoryBase):
-    """AgentMemory for async code: the same methods with the same docstrings, awaited; the store is reached from a thread.
+    """AgentMemory for async code: the same methods with the same docstrings, awaited; they run in a thread of the memory's.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
     take turns, those of several event loops too. A call that is cancelled before its turn changes nothing; one that has
@@ -68,164 +51,133 @@ class AsyncAgentMemory(MemoryBase):
     """
 
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
-        self._runtime = MemoryRuntime(log, options)
-        self._turn_lock, self._performing = AsyncTurnLock(), threading.Lock()
-        self._is_loaded = False
-        self._cancellation: asyncio.CancelledError | None = None
-        model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
-        self._summary_task: SummaryTask | None = None
-        if model is not None and summarizer is not None:
-            self._summary_task = SummaryTask(model, summarizer, self._runtime.summary_account)
-        self._runtime.summary_writer = self._summary_task
+        super().__init__(log, **options)
+        self._runtime.open_summary_writer(self._find_loop)
+        if self._runtime.state.callbacks is not None:
+            self._runtime.state.callbacks = CallbacksInLoop(self._runtime.state.callbacks, self._find_loop)
+        self._thread = ThreadPoolExecutor(1, "AsyncAgentMemory")
 
-    async def _perform(self, effect: AnyEffect) -> Any:
-        if isinstance(effect, BeginJob | CollectJob):
-            # Summaries are written in a task of this loop; any other effect may block.
-            result = self._runtime.perform(effect)
-            return await result if inspect.isawaitable(result) else result
-        # A future: the end of a loop cancels every task, and the memory is never to know less than the log.
-        perform = functools.partial(contextvars.copy_context().run, self._perform_alone, effect)
-        work: asyncio.Future[Any] = asyncio.get_running_loop().run_in_executor(None, perform)
-        while not work.done():
-            try:
-                await asyncio.wait({work})
-            except asyncio.CancelledError as cancellation:
-                self._cancellation = cancellation
-        return work.result()
+    def _find_loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._runtime.facts.loop
 
-    def _perform_alone(self, effect: AnyEffect) -> Any:
-        """Perform an effect in a thread, after the one of a turn that was left there with its loop."""
-        with self._performing:
-            return self._runtime.perform(effect)
+    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in the memory's thread, after the calls before it. A call that has begun is finished first."""
+        runtime, loop, abandoned = self._runtime, running_loop(), threading.Event()
+        runtime.check_open()
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task is not None else 0
 
-    @contextlib.contextmanager
-    def _cancelled_at_the_end(self) -> Iterator[None]:
-        """Raise at the end of the block the cancellation that came in it."""
-        self._cancellation = None
+        def work() -> T:
+            if task is not None and task.cancelling() > cancellations:
+                raise CancelledError  # the loop is still to deliver it
+            runtime.facts.loop = loop
+            if runtime.summary_writer is not None:
+                runtime.summary_writer.abandoned = abandoned
+            return function(*args, **kwargs)
+
         try:
-            yield
-        finally:
-            if self._cancellation is not None:
-                raise self._cancellation
-
-    async def _take_turn(
-        self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        self._runtime.check_open()
-        async with self._turn_lock.turn() as was_left:
-            self._runtime.check_open()
-            self._runtime.was_cut_off |= was_left
-            self._runtime.facts.loop = running_loop()
-            with self._cancelled_at_the_end():
-                if not self._is_loaded:
-                    await adrive(open_memory(self._runtime), self._perform)
-                    self._is_loaded = True
-                turn = run_turn(self._runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
-                return await adrive(turn, self._perform)
-
-    async def _after(
-        self, turn: Coroutine[Any, Any, T], work: Callable[[T], R], blocking: Callable[[], object] = lambda: None
-    ) -> R:
-        result = work(await turn)
-        await asyncio.to_thread(blocking)
-        return result
+            future = self._thread.submit(contextvars.copy_context().run, work)
+        except RuntimeError:
+            runtime.check_open()  # it was closed in the same moment, in another loop
+            raise
+        waiting = asyncio.wrap_future(future)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not future.cancel():
+                abandoned.set()
+                with suppress(Exception):
+                    await finish_first(waiting)
+            raise
 
     def report(self) -> Report:
         return self._runtime.report()
 
-    cost = run_in_thread(AgentMemory.cost)
+    cost = in_thread(AgentMemory.cost)
 
     # Recording
 
-    record = await_turn_of(AgentMemory.record)
-    record_messages = await_turn_of(AgentMemory.record_messages)
-    pin = await_turn_of(AgentMemory.pin)
-    mark = await_turn_of(AgentMemory.mark)
-    unpin = await_turn_of(AgentMemory.unpin)
-    ledger = await_turn_of(AgentMemory.ledger)
-    save_procedure = await_turn_of(AgentMemory.save_procedure)
-    find_procedures = run_in_thread(AgentMemory.find_procedures)
-    call_tool = await_turn_of(AgentMemory.call_tool)
+    record = in_thread(AgentMemory.record)
+    record_messages = in_thread(AgentMemory.record_messages)
+    pin = in_thread(AgentMemory.pin)
+    mark = in_thread(AgentMemory.mark)
+    unpin = in_thread(AgentMemory.unpin)
+    ledger = in_thread(AgentMemory.ledger)
+    save_procedure = in_thread(AgentMemory.save_procedure)
+    find_procedures = in_thread(AgentMemory.find_procedures)
+    call_tool = in_thread(AgentMemory.call_tool)
 
     # The view
 
-    view = await_turn_of(AgentMemory.view)
-    to_messages = await_turn_of(AgentMemory.to_messages)
-    to_request = await_turn_of(AgentMemory.to_request)
-    compact = await_turn_of(AgentMemory.compact)
-    clear_view = await_turn_of(AgentMemory.clear_view)
-    undo = await_turn_of(AgentMemory.undo)
+    view = in_thread(AgentMemory.view)
+    to_messages = in_thread(AgentMemory.to_messages)
+    to_request = in_thread(AgentMemory.to_request)
+    compact = in_thread(AgentMemory.compact)
+    clear_view = in_thread(AgentMemory.clear_view)
+    undo = in_thread(AgentMemory.undo)
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
-        is_done = await self._take_turn(collect_summary, timeout)
+        is_done = await self._call(self._runtime.take_turn, collect_summary, timeout)
         return is_done and await asyncio.to_thread(self._runtime.wait, timeout)
 
     # History
 
     @property
     async def steps(self) -> tuple[Step, ...]:
-        return self._runtime.revive(await self._take_turn(history.read_steps))
+        return self._runtime.revive(await self._call(self._runtime.take_turn, history.read_steps))
 
-    get_full_steps = await_turn_of(AgentMemory.get_full_steps)
-    get_succinct_steps = await_turn_of(AgentMemory.get_succinct_steps)
-    return_full_code = await_turn_of(AgentMemory.return_full_code)
-    replay = await_turn_of(AgentMemory.replay)
-    edit = await_turn_of(AgentMemory.edit)
-    remove = await_turn_of(AgentMemory.remove)
-    reset = await_turn_of(AgentMemory.reset)
-    expand = await_turn_of(AgentMemory.expand)
-    recall = await_turn_of(AgentMemory.recall)
-    verify = await_turn_of(AgentMemory.verify)
+    get_full_steps = in_thread(AgentMemory.get_full_steps)
+    get_succinct_steps = in_thread(AgentMemory.get_succinct_steps)
+    return_full_code = in_thread(AgentMemory.return_full_code)
+    replay = in_thread(AgentMemory.replay)
+    edit = in_thread(AgentMemory.edit)
+    remove = in_thread(AgentMemory.remove)
+    reset = in_thread(AgentMemory.reset)
+    expand = in_thread(AgentMemory.expand)
+    recall = in_thread(AgentMemory.recall)
+    verify = in_thread(AgentMemory.verify)
 
     # Requests
 
-    requests = run_in_thread(AgentMemory.requests)
-
-    async def request(self, number: int | None = None) -> RenderedRequest:
-        record = await asyncio.to_thread(self._runtime.requests.find, number)
-        return await self._take_turn(render_again, record)
-
-    note_outcome = run_in_thread(AgentMemory.note_outcome)
+    requests = in_thread(AgentMemory.requests)
+    request = in_thread(AgentMemory.request)
+    note_outcome = in_thread(AgentMemory.note_outcome)
 
     # Checkpoints
 
-    checkpoint = await_turn_of(AgentMemory.checkpoint)
-    checkpoints = await_turn_of(AgentMemory.checkpoints)
-    status = await_turn_of(AgentMemory.status)
-    resume = await_turn_of(AgentMemory.resume)
+    checkpoint = in_thread(AgentMemory.checkpoint)
+    checkpoints = in_thread(AgentMemory.checkpoints)
+    status = in_thread(AgentMemory.status)
+    resume = in_thread(AgentMemory.resume)
 
     # Branches
 
-    fork = await_turn_of(AgentMemory.fork)
-    switch = await_turn_of(AgentMemory.switch)
-    branches = await_turn_of(AgentMemory.branches)
-    drop = await_turn_of(AgentMemory.drop)
-    rewind = await_turn_of(AgentMemory.rewind)
-    compare = await_turn_of(AgentMemory.compare)
+    fork = in_thread(AgentMemory.fork)
+    switch = in_thread(AgentMemory.switch)
+    branches = in_thread(AgentMemory.branches)
+    drop = in_thread(AgentMemory.drop)
+    rewind = in_thread(AgentMemory.rewind)
+    compare = in_thread(AgentMemory.compare)
 
     # Erasure
 
-    erase = await_turn_of(AgentMemory.erase)
-    erase_facts = await_turn_of(AgentMemory.erase_facts)
-    erase_session = await_turn_of(AgentMemory.erase_session)
+    erase = in_thread(AgentMemory.erase)
+    erase_facts = in_thread(AgentMemory.erase_facts)
+    erase_session = in_thread(AgentMemory.erase_session)
 
     # Closing
 
     async def close(self) -> None:
-        runtime = self._runtime
-        if runtime.is_forked:
-            return  # what there is to close is the parent's
-        async with self._turn_lock.turn():
-            with self._cancelled_at_the_end():
-                if self._is_loaded and not runtime.is_closed:
-                    await adrive(close_memory(runtime), self._perform)
-                runtime.is_closed = True
-                if self._summary_task is not None:
-                    await self._summary_task.close()
-                await self._perform(Call(MemoryRuntime.close))
+        if self._runtime.is_forked or self._runtime.is_closed:
+            return
+        try:
+            await self._call(self._runtime.close)
+        finally:
+            if self._runtime.is_closed:
+                self._thread.shutdown(wait=False)
 
     async def _open(self) -> Self:
-        await self._take_turn(do_nothing)
+        await self._call(self._runtime.take_turn, do_nothing)
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -236,6 +188,36 @@ class AsyncAgentMemory(MemoryBase):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+class CallbacksInLoop(CallbackRegistry):
+    """The callbacks of an async memory: called in its event loop, where they may begin tasks, while its thread waits."""
+
+    def __init__(self, registry: CallbackRegistry, find_loop: FindLoop) -> None:
+        self._registry, self._find_loop = registry, find_loop
+
+    def callback(self, step: object, **beside: Any) -> None:
+        """Call the callbacks registered for the step, in the loop."""
+        loop = self._find_loop()
+        if loop is None:
+            self._registry.callback(step, **beside)
+            return
+
+        async def call() -> None:
+            self._registry.callback(step, **beside)
+
+        await_in_loop(call, loop, lambda: not loop.is_running())
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The running event loop. Raises ConfigurationError where asyncio runs none, as under trio."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigurationError(
+            "AsyncAgentMemory is awaited in an event loop of asyncio, and none runs here. Under trio use AgentMemory in a "
+            "thread: await trio.to_thread.run_sync(memory.to_messages)"
+        ) from None
 
 
 for _name, _method in vars(AsyncAgentMemory).items():

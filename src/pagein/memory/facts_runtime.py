@@ -164,7 +164,7 @@ class FactsRuntime:
         """The model for requests beside the run; None if there is none, or it cannot be awaited here."""
         if self._model is None or (self.loop is None and not hasattr(self._model, "write")):
             return None
-        from pagein.memory.background.fact_extractor import BackgroundModel  # noqa: PLC0415 - loads where a model is asked
+        from pagein.memory.background.asked_model import BackgroundModel  # noqa: PLC0415 - loads where a model is asked
 
         return BackgroundModel(self._model, cancelled, lambda: self.loop, self._account)
 

@@ -37,7 +37,7 @@ def take_turn(
     memory: AgentMemory, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Run an operation in a turn of a memory. Raises what the operation raises."""
-    return memory._take_turn(operation, *args, **kwargs)  # noqa: SLF001 - the declared way for other packages
+    return memory._runtime.take_turn(operation, *args, **kwargs)  # noqa: SLF001 - the declared way for other packages
 
 
 class HostMemory(AgentMemory):
@@ -56,7 +56,7 @@ class HostMemory(AgentMemory):
     def log(self, branch: str | None = None) -> StoredLog:
         """The log of a branch, by default the current one. Raises UnknownBranch, LogClosed."""
         runtime = self._runtime
-        with self._turn_lock:
+        with self._runtime.turn_lock:
             runtime.check_open()
             return runtime.log if branch is None else runtime.branch_log(branch)
 
@@ -84,21 +84,21 @@ class HostMemory(AgentMemory):
 
         ``summary_mode`` and ``max_tokens`` are those that the view was made with.
         """
-        with self._turn_lock, self._runtime.state.problems.guard("a request is not in the table of requests"):
+        with self._runtime.turn_lock, self._runtime.state.problems.guard("a request is not in the table of requests"):
             self._runtime.render(view, None, RequestFilter(summary_mode, None, max_tokens))
             self._runtime.requests.write()
 
     def exclusive(self) -> AbstractContextManager[object]:
         """Hold this memory for several calls of this thread; other threads wait."""
-        return self._turn_lock
+        return self._runtime.turn_lock
 
     def refresh(self, *, rebuild: bool = False) -> None:
         """Fold in the entries of other writers, or with ``rebuild`` the whole log again, and the search index with it.
 
         Raises LogErased if the run was erased whole.
         """
-        with self._turn_lock:
-            self._take_turn(reload if rebuild else catch_up)
+        with self._runtime.turn_lock:
+            self._runtime.take_turn(reload if rebuild else catch_up)
             if rebuild:
                 self._runtime.search.clear_if_open()
 
@@ -106,11 +106,11 @@ class HostMemory(AgentMemory):
         self, messages: Sequence[Any], parse: Callable[[Sequence[Any]], tuple[Item, ...]]
     ) -> RecordResult:
         """Record messages that are all new, in a format of the framework's own. Raises what ``parse`` raises."""
-        return self._take_turn(record, parse(messages), strict=False)
+        return self._runtime.take_turn(record, parse(messages), strict=False)
 
     def filtered_view(self, *, summary_mode: bool = False, max_tokens: int | None = None) -> View:
         """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""
-        return self._take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens))
+        return self._runtime.take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens))
 
 
 class RecordedRun:

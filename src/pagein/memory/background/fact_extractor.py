@@ -6,20 +6,12 @@ fails or is cancelled is repeated, here or in the next process.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 
-from pagein.errors import PageinError
 from pagein.facts.extraction.pipeline import ReadEntries, ReadingPace
 from pagein.facts.store import Facts
-from pagein.memory.background.summary_writer import DEADLINE_GRACE
 from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
-from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
-from pagein.models.deadlines import call_with_deadline
-from pagein.models.errors import ModelCancelled, ModelUnavailable
-from pagein.models.retrying import RetryingModel
-from pagein.models.writer_account import WriterAccount
 
 _POLL_SECONDS = 0.05
 
@@ -121,56 +113,3 @@ class FactExtractor:
             self._worker, self._is_due = None, False
             self._changed.notify_all()
             return None
-
-
-class BackgroundModel:
-    """A model for requests beside a run: with retries, and cancelled when ``cancelled`` is set.
-
-    With a ``loop``, the one of the memory's last turn, the model is awaited there, from another thread. Every error is a ModelError.
-    """
-
-    def __init__(
-        self,
-        model: Model | AsyncModel,
-        cancelled: threading.Event,
-        loop: Callable[[], asyncio.AbstractEventLoop | None],
-        account: WriterAccount | None,
-    ) -> None:
-        retrying = RetryingModel(model, sleep=cancelled.wait, is_cancelled=cancelled.is_set)
-        with_retries = model if isinstance(model, RetryingModel) else retrying
-        self._model = with_retries if account is None else with_retries.limited_by(account)
-        self._cancelled, self._loop = cancelled, loop
-        self.name, self.window = model.name, model.window
-
-    def write(self, request: ModelRequest) -> ModelResponse:
-        """The response, within the request's timeout. Raises ModelError."""
-        try:
-            if (loop := self._loop()) is not None:
-                return self._await(request, loop)
-            wait, stop = request.timeout + DEADLINE_GRACE, self._cancelled.is_set
-            return call_with_deadline(wait, lambda: self._model.write(request), name=self.name, is_cancelled=stop)
-        except PageinError:
-            raise
-        except Exception as error:  # a user's model may raise anything
-            raise ModelUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
-
-    def _await(self, request: ModelRequest, loop: asyncio.AbstractEventLoop) -> ModelResponse:
-        if loop.is_closed() or loop is _running_loop():
-            raise ModelUnavailable(f"{self.name} is awaited: call facts in a thread, as asyncio.to_thread does")
-        future = asyncio.run_coroutine_threadsafe(self._model.awrite(request), loop)
-        while True:
-            try:
-                return future.result(_POLL_SECONDS)
-            except TimeoutError:
-                if future.done():
-                    raise
-            if self._cancelled.is_set() or loop.is_closed():
-                future.cancel()
-                raise ModelCancelled(f"the wait for {self.name} was called off")
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
@@ -15,6 +16,9 @@ from pagein.memory._effects import BeginJob, Call, CollectJob, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
+
+if TYPE_CHECKING:
+    from pagein.memory._runtime import MemoryRuntime
 
 SOURCE_SHARE_OF_REQUEST = 0.7
 """Share of a request up to which a quoted source is expected to fit into it."""
@@ -141,7 +145,12 @@ def cancel_summary(run: RunState) -> Flow[None]:
     """Cancel the job at work: its source is erased, or is of another branch."""
     if run.summaries.job is not None:
         run.summaries.job = None
-        yield from Call(lambda runtime: runtime.summary_writer and runtime.summary_writer.cancel())
+        yield from Call(_cancel_job)
+
+
+def _cancel_job(runtime: MemoryRuntime) -> None:
+    if runtime.summary_writer is not None:
+        runtime.summary_writer.cancel()
 
 
 def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:
