@@ -20,8 +20,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from pagein import AgentMemory, AsyncAgentMemory
-from pagein.errors import ConfigurationError
+from pagein import AgentMemory, AsyncAgentMemory, Observation
+from pagein.errors import ConfigurationError, ProtocolError
 from pagein.server.telemetry import PROVIDERS
 from pagein.server.wire import ProtocolName
 from pagein.testing.provider import ToolLoop
@@ -85,7 +85,8 @@ def test_a_run_has_spans_for_turns_and_for_what_leaves_and_comes_back(sdk, spans
     found = by_name(spans)
     assert {"pagein.turn", "pagein.compaction", "pagein.page_in", "search_memory"} <= found.keys()
     turns = {span.context.span_id: span for span in found["pagein.turn"]}
-    assert {span.attributes["pagein.turn"] for span in turns.values()} >= {"record", "make_view", "recall"}
+    assert {span.attributes["pagein.turn"] for span in turns.values()} == {"make_filtered_view", "make_view", "recall"}
+    assert len(turns) == 11, "one for each view and search, none for what was only recorded"
     for name in ("pagein.compaction", "pagein.page_in", "search_memory"):
         for span in found[name]:
             assert span.parent.span_id in turns
@@ -104,7 +105,7 @@ def test_a_run_has_spans_for_turns_and_for_what_leaves_and_comes_back(sdk, spans
     assert "handler_0" not in told
     data = json.loads(sdk[1].get_metrics_data().to_json())
     metered = {metric["name"] for scope in data["resource_metrics"][0]["scope_metrics"] for metric in scope["metrics"]}
-    assert metered >= {"pagein.turn.duration", "pagein.view.tokens", "pagein.events"}
+    assert "pagein.events" in metered
 
 
 def test_a_summary_has_a_span_from_its_begin_on(spans):
@@ -132,6 +133,21 @@ def test_a_failure_is_told_by_its_kind(spans):
     (failed,) = (span for span in spans.get_finished_spans() if not span.status.is_ok and span.status.description)
     assert failed.attributes["error.type"] == "OverBudget"
     assert "vermilion" not in failed.to_json()
+
+
+def test_recording_is_told_where_it_fails_or_changes_the_view(spans):
+    with AgentMemory.open(":memory:", telemetry="on") as memory:
+        asked, answered = "Which port is it?", {"role": "assistant", "content": "8080."}
+        memory.record_messages([{"role": "user", "content": f"<context>\n{SECRET}\n</context>\n\n{asked}"}])
+        memory.record_messages([{"role": "user", "content": asked}, answered])
+        with pytest.raises(ProtocolError):
+            memory.record(Observation("nothing", SECRET))
+    compaction, turn, failed = spans.get_finished_spans()
+    assert (failed.name, failed.attributes["pagein.turn"]) == ("pagein.turn", "record")
+    assert failed.attributes["error.type"] == "ProtocolError"
+    assert (compaction.name, compaction.attributes["pagein.reason"]) == ("pagein.compaction", "the list")
+    assert compaction.parent.span_id == turn.context.span_id
+    assert turn.attributes["pagein.turn"] == "record"
 
 
 def test_an_async_memory_has_the_same_spans(spans):
@@ -170,7 +186,7 @@ def test_a_real_receiver_gets_the_spans(spans):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         with AgentMemory.open(":memory:", session="sent", telemetry="on") as memory:
-            memory.record_messages([{"role": "user", "content": "Hello."}], whole=False)
+            memory.view()
         exporter = OTLPSpanExporter(f"http://127.0.0.1:{server.server_port}/v1/traces")
         exporter.export(spans.get_finished_spans())
         exporter.shutdown()

@@ -7,8 +7,8 @@ SDK and its exporters. Names are those of the conventions for generative AI wher
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pagein._common.version import __version__
 from pagein.context.view.view import View
@@ -17,7 +17,7 @@ from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Compaction
 from pagein.events.handles import range_handle
 from pagein.events.steps import as_text
-from pagein.memory._effects import AnyEffect, Append, BeginJob, CollectJob, Flow, Recall
+from pagein.memory._effects import AnyEffect, Append, BeginJob, Call, CollectJob, Flow, Recall
 
 try:
     from opentelemetry import metrics, trace
@@ -25,6 +25,8 @@ except ImportError as error:  # pragma: no cover - a test hides the package
     raise ConfigurationError("telemetry needs opentelemetry-api: pip install 'pagein[otel]'") from error
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
     from pagein.memory._runtime import MemoryRuntime
     from pagein.memory.options import TelemetryMode
 
@@ -46,12 +48,25 @@ NAMES: Mapping[str, str] = {
 _UNTRACED = ("catch_up", "reload", "ledger", "do_nothing")
 """Operations that look whether there is anything to do."""
 
+_RECORDING = "record"
+"""The operation beside every request. It has a span where it fails or changes the view: one is 4 % of a turn's processor time."""
+
 T = TypeVar("T")
 
 
 def to_attributes(values: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes under their names in the conventions; without those that are None."""
     return {NAMES[key]: value for key, value in values.items() if value is not None}
+
+
+class TurnEvent(NamedTuple):
+    """A turn, or an event within one: when it began in nanoseconds, when it ended, and the error that it ended with."""
+
+    name: str
+    values: dict[str, Any]
+    start: int
+    end: int
+    error: BaseException | None = None
 
 
 class Telemetry:
@@ -61,35 +76,31 @@ class Telemetry:
         self._runtime, self._has_content = runtime, mode == "content"
         self._tracer = trace.get_tracer("pagein", __version__, schema_url=SCHEMA_URL)
         meter = metrics.get_meter("pagein", __version__, schema_url=SCHEMA_URL)
-        self._turns = meter.create_histogram("pagein.turn.duration", "s", "Time of a turn of a memory.")
-        self._tokens = meter.create_histogram("pagein.view.tokens", "{token}", "Tokens of a view.")
         self._events = meter.create_counter(
             "pagein.events", "{event}", "Compactions, page-ins, prefix breaks, summaries, searches."
         )
         self._summary_began: int | None = None
 
     def trace_turn(self, name: str, turn: Flow[T]) -> Flow[T]:
-        """Run a turn within a span, with a span for each effect that is reported."""
+        """Run a turn. Its span, and one for each event within it, are made when it has ended."""
         if name in _UNTRACED:
             return (yield from turn)
-        began = time.perf_counter()
-        shown = self._runtime.state.page_in.in_last_view
-        span = self._tracer.start_span("pagein.turn", attributes=self._run_values() | to_attributes({"turn": name}))
-        context = trace.set_span_in_context(span)
+        start, shown, events = time.time_ns(), self._runtime.state.page_in.in_last_view, list[TurnEvent]()
         try:
-            result = yield from self._follow(turn, context)
+            result = yield from self._follow(turn, events)
         except BaseException as error:
-            _fail(span, error)
+            self._tell(TurnEvent("pagein.turn", {"turn": name}, start, time.time_ns(), error), events)
             raise
-        else:
-            if isinstance(result, View):
-                self._tell_view(result, span, context, shown)
-            return result
-        finally:
-            span.end()
-            self._turns.record(time.perf_counter() - began, to_attributes({"turn": name}))
+        values: dict[str, Any] = {"turn": name}
+        if isinstance(result, View):
+            values |= {"tokens": result.tokens, "limit": result.limit}
+            events += self._page_ins(result, shown)
+        if events or name != _RECORDING:
+            self._tell(TurnEvent("pagein.turn", values, start, time.time_ns()), events)
+        return result
 
-    def _follow(self, turn: Flow[T], context: Any) -> Flow[T]:
+    def _follow(self, turn: Flow[T], events: list[TurnEvent]) -> Flow[T]:
+        """Run a turn, and note those of its effects that are events."""
         try:
             effect = next(turn)
             while True:
@@ -97,68 +108,71 @@ class Telemetry:
                 try:
                     result = yield effect
                 except BaseException as error:  # noqa: BLE001 - it belongs inside the turn
-                    self._tell_effect(effect, error, start, context)
+                    events += self._effect_events(effect, None, start, error)
                     effect = turn.throw(error)
                 else:
-                    self._tell_effect(effect, result, start, context)
+                    if not isinstance(effect, Call):  # nearly all are, and none of them is an event
+                        events += self._effect_events(effect, result, start, None)
                     effect = turn.send(result)
         except StopIteration as end:
             return cast(T, end.value)
         finally:
             turn.close()
 
-    def _tell_effect(self, effect: AnyEffect, result: Any, start: int, context: Any) -> None:
+    def _effect_events(
+        self, effect: AnyEffect, result: Any, start: int, error: BaseException | None
+    ) -> Iterable[TurnEvent]:
         match effect:
             case Append(bodies=bodies):
                 for body in bodies:
                     if isinstance(body, Compaction):
-                        self._emit("pagein.compaction", _compaction_values(body), start, context, result)
+                        yield TurnEvent("pagein.compaction", _compaction_values(body), start, time.time_ns(), error)
             case Recall(query=query):
-                hits = None if isinstance(result, BaseException) else len(result)
-                values = {"operation": "search_memory", "store": self._session, "hits": hits}
-                text = query.text if self._has_content else None
-                self._emit("search_memory", values | {"query": text}, start, context, result)
+                values = {
+                    "operation": "search_memory", "store": self._session, "hits": None if error else len(result),
+                    "query": query.text if self._has_content else None,
+                }  # fmt: skip
+                yield TurnEvent("search_memory", values, start, time.time_ns(), error)
             case BeginJob():
                 self._summary_began = start
-            case CollectJob() if result is not None:
-                problem = result if isinstance(result, BaseException) else result.problem
-                steps = 0 if isinstance(result, BaseException) else len(result.records)
+            case CollectJob() if error is not None or result is not None:
+                steps, problem = (0, error) if error else (len(result.records), result.problem)
                 began, self._summary_began = self._summary_began or start, None
-                self._emit("pagein.summary", {"steps": steps}, began, context, problem)
+                yield TurnEvent("pagein.summary", {"steps": steps}, began, time.time_ns(), problem)
             case _:
                 pass
 
-    def _tell_view(self, view: View, span: trace.Span, context: Any, shown: Sequence[Any]) -> None:
-        span.set_attributes(
-            to_attributes({"tokens": view.tokens, "limit": view.limit, "entries": len(view.request_entries)})
-        )
-        self._tokens.record(view.tokens)
+    def _page_ins(self, view: View, shown: Sequence[Any]) -> Iterable[TurnEvent]:
+        """The page-ins that a view is the first to show."""
         for page_in in self._runtime.state.page_in.in_last_view:
             if page_in not in shown and page_in.entry in view.tail:
                 text = as_text(page_in.entry.messages[0].content or "") if self._has_content else None
                 values = {"tokens": page_in.entry.tokens, "entries": len(page_in.sources), "content": text}
-                self._emit("pagein.page_in", values, time.time_ns(), context, None)
+                yield TurnEvent("pagein.page_in", values, now := time.time_ns(), now)
 
     def tell_break(self, event: PrefixBreak) -> None:
         """Tell that a request's prefix broke, in the span that is current in the application."""
         values = {"cause": event.cause, "kept": event.kept, "rewritten": event.rewritten, "tokens": event.tokens}
-        self._emit("pagein.prefix_break", values, time.time_ns(), None, None)
+        self._events.add(1, {"event": "pagein.prefix_break"})
+        self._tell(TurnEvent("pagein.prefix_break", values, now := time.time_ns(), now))
 
-    def _emit(self, name: str, values: Mapping[str, Any], start: int, context: Any, result: Any) -> None:
-        span = self._tracer.start_span(
-            name, context, attributes=self._run_values() | to_attributes(values), start_time=start
-        )
-        if isinstance(result, BaseException):
-            _fail(span, result)
-        span.end()
-        self._events.add(1, {"event": name})
+    def _tell(self, event: TurnEvent, within: Iterable[TurnEvent] = (), context: Context | None = None) -> None:
+        """Make the span of a turn or an event, with those of the events within it."""
+        run = {"session": self._session, "branch": self._runtime.branches.current}
+        attributes = to_attributes(run | event.values)
+        span = self._tracer.start_span(event.name, context, attributes=attributes, start_time=event.start)
+        if event.error is not None:
+            # The text of an error stays out: those of drivers and models may quote what was said.
+            span.set_attributes(to_attributes({"error": type(event.error).__name__}))
+            span.set_status(trace.StatusCode.ERROR, type(event.error).__name__)
+        for inner in within:
+            self._events.add(1, {"event": inner.name})
+            self._tell(inner, context=trace.set_span_in_context(span))
+        span.end(event.end)
 
     @property
     def _session(self) -> str:
         return self._runtime.branches.root.session
-
-    def _run_values(self) -> dict[str, Any]:
-        return to_attributes({"session": self._session, "branch": self._runtime.branches.current})
 
 
 def _compaction_values(body: Compaction) -> dict[str, Any]:
@@ -167,9 +181,3 @@ def _compaction_values(body: Compaction) -> dict[str, Any]:
         "policy": body.policy, "reason": body.reason, "before": body.tokens_before, "tokens": body.tokens_after, "ranges": ranges,
         "steps": sum(by.last - by.first for by in body.at_steps),
     }  # fmt: skip
-
-
-def _fail(span: trace.Span, error: BaseException) -> None:
-    """Mark a span as failed. Its text stays out: errors of drivers and models may quote what was said."""
-    span.set_attributes(to_attributes({"error": type(error).__name__}))
-    span.set_status(trace.StatusCode.ERROR, type(error).__name__)
