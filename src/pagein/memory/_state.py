@@ -312,13 +312,22 @@ class UsageState:
 class PageInOccasion:
     """The occasion of a page-in, by the positions of what came last; -1 for none.
 
-    These are the last compaction, the newest user message, and the newest action that names something out of view.
-    Nothing is looked for until one of them is another.
+    These are the last compaction, the newest user message, the newest action that names something out of view, and the newest
+    one that reads or changes a file. Nothing is looked for until one of them is another.
     """
 
     compaction: int = -1
     user: int = -1
     fault: int = -1
+    file: int = -1
+
+    def is_of_new_file(self, last: PageInOccasion | None) -> bool:
+        """True if an action works on a file since the last occasion, or a compaction came since."""
+        return self.file >= 0 and (last is None or (self.compaction, self.file) != (last.compaction, last.file))
+
+    def is_new_but_for_files(self, last: PageInOccasion | None) -> bool:
+        """True if it differs from the last one in more than the file that an action works on."""
+        return last is None or replace(self, file=last.file) != last
 
 
 @dataclass(slots=True)
@@ -341,18 +350,18 @@ class PageInState:
 
     @property
     def tokens(self) -> int:
-        """The tokens of the page-ins that the view shows."""
-        return sum(page_in.entry.tokens for page_in in self.shown)
+        """The tokens of the page-ins that the view shows, but for those of files."""
+        return sum(page_in.entry.tokens for page_in in self.shown if not page_in.is_of_files)
+
+    @property
+    def file_tokens(self) -> int:
+        """The tokens of the page-ins of files that the view shows."""
+        return sum(page_in.entry.tokens for page_in in self.shown if page_in.is_of_files)
 
     def is_due(self, view: View) -> bool:
         """True if something left the view, or it is full enough to index entries ahead of need."""
         is_filling = view.tokens > view.limit * AHEAD_OF_NEED_SHARE
         return self.share > 0 and (is_filling or view.has_replaced_entries)
-
-    def begin(self, occasion: PageInOccasion) -> bool:
-        """Begin to look for a page-in on an occasion; False where it is not new."""
-        last, self.occasion = self.occasion, occasion
-        return last != occasion
 
     def entries_since(self, compaction: int) -> tuple[ViewEntry, ...]:
         """The page-ins that stand behind this last compaction, in order."""

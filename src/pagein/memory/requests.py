@@ -25,7 +25,7 @@ NOTE_MAX_CHARACTERS = 80
 
 _REASONS = {
     "search": "found for the newest step", "turn": "found for the user's words", "lines": "likely needed now",
-    "recent": "among the newest that left",
+    "recent": "among the newest that left", "file": "of a file that the run works on",
 }  # fmt: skip
 
 

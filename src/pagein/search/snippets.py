@@ -58,7 +58,7 @@ def snippet(text: str, matcher: TermMatcher, limit: int, counter: TokenCounter) 
     """The lines with most of the matcher's terms, in order, within about ``limit`` tokens; and their tokens."""
     lines = [piece for line in text.splitlines() for piece in pieces_of(line)]
     chosen_lines = _select_lines(lines, list(map(matcher.terms_in, lines)), limit, counter)
-    text_of_lines = _join_lines(lines, sorted(chosen_lines))
+    text_of_lines = join_lines(lines, sorted(chosen_lines))
     return text_of_lines, counter.text(text_of_lines)
 
 
@@ -104,7 +104,8 @@ def pieces_of(line: str) -> Iterable[str]:
     return tuple(line[start : start + _MAX_LINE_CHARS] for start in range(0, len(line), _MAX_LINE_CHARS))
 
 
-def _join_lines(lines: Sequence[str], indexes: Sequence[int]) -> str:
+def join_lines(lines: Sequence[str], indexes: Sequence[int]) -> str:
+    """Join the lines with these indexes, with a gap where others are left out."""
     parts: list[str] = []
     last = -1
     for index in indexes:

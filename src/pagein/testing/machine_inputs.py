@@ -46,13 +46,18 @@ long_texts = st.builds(
     lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)), plain_lines, st.integers(8, 120)
 )
 huge_texts = st.builds(lambda word, count: word * count, st.sampled_from(("ab ", "漢", "x", "9\n")), st.just(9_000))
+_FILE = tuple(f"value_{n} = compute(user_id, {n * 37})" for n in range(90))
+_FILE_SHOWN = "\n".join(f"{n:6}\u2192{line}" for n, line in enumerate(_FILE, 1))
+file_edits = st.sampled_from(_FILE).map(
+    lambda line: json.dumps({"file_path": "src/app/main.py", "old_string": line, "new_string": f"{line}  # retry"})
+)
 _WAITING = ("Running in the background with ID: bash_1", "Approval apr-2 requested: id apr-2", "bash_1: exit code 0")
 result_contents: st.SearchStrategy[steps.Content] = st.one_of(
     short_texts,
     long_texts,
     long_texts,
     huge_texts,
-    st.sampled_from(_WAITING),
+    st.sampled_from((*_WAITING, _FILE_SHOWN)),
     st.tuples(short_texts.map(steps.Text), st.just(_IMAGE)),
     st.just(()),
 )
@@ -72,6 +77,7 @@ task_lists = st.lists(
 arguments = (
     st.sampled_from(("", "{}", '{"path": "src/app/main.py"}', '{"path": "src', "[1]", '{"id": "bash_1"}'))
     | task_lists
+    | file_edits
     | long_texts
 )
 call_ids = st.sampled_from(("", "call_1", "call_1", "call_2", "call_3_0", "a.b:c"))

@@ -6,5 +6,5 @@ after that. Only what is worth its tokens is shown, so in a large view there is 
 
 ``limits`` says how many tokens page-ins may have, ``named`` what the newest action names that is out of view, ``query``
 what to search for. ``turns`` chooses whole turns of talk, ``likely`` lines and names of the run and passages that the search
-finds. ``block`` writes what fits; ``sources`` remembers what it was made of.
+finds, ``files`` lines of the files that the run works on. ``block`` writes what fits; ``sources`` remembers what it was made of.
 """

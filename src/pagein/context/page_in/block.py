@@ -58,6 +58,11 @@ class PageIn:
         return frozenset(source.position for source in self.sources if source.kind in ("turn", "recent"))
 
     @property
+    def is_of_files(self) -> bool:
+        """True if it has lines of files that the run works on."""
+        return any(source.kind == "file" for source in self.sources)
+
+    @property
     def has_newest_turns(self) -> bool:
         """True if it has the newest turns that left, which stay the same until the next compaction."""
         return any(source.kind == "recent" for source in self.sources)

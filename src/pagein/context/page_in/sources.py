@@ -15,9 +15,9 @@ from pagein.events.handles import parse_handle
 if TYPE_CHECKING:
     from pagein.search.base import Hit
 
-BlockKind = Literal["search", "lines", "turn", "recent"]
-"""How a block came into a page-in: found for the newest step, likely lines of the run, a turn for the user's words, or one of the
-newest turns that left."""
+BlockKind = Literal["search", "lines", "turn", "recent", "file"]
+"""How a block came into a page-in: found for the newest step, likely lines of the run, a turn for the user's words, one of the
+newest turns that left, or lines of a file that the run works on."""
 
 WHOLE_PART = -1
 """The part of a step's own text; the part of a result is the index of its call."""
@@ -28,7 +28,7 @@ _GAP_NUMBER, _VERBATIM = -1, 2
 class BlockSource(NamedTuple):
     """The source of one block: how it was found, the step, its part, and the lines of it that are shown.
 
-    For ``search`` and ``turn`` the lines are those of the text with the checksum ``of``, as ``number_lines`` writes them;
+    For ``search``, ``turn`` and ``file`` the lines are those of the text with the checksum ``of``, as ``number_lines`` writes them;
     for ``lines`` they are the numbers under which the tracker has them. None where the lines are not in the text.
     """
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.page_in.block import DAY_TOKENS, FRAME_TOKENS, REPLACED, PageIn, SourcedBlock, build_page_in
+from pagein.context.page_in.files import path_of
 from pagein.context.page_in.likely import MAX_HITS, build_likely
 from pagein.context.page_in.limits import (
     PAGE_IN_MIN_TOKENS,
@@ -17,7 +18,7 @@ from pagein.context.page_in.limits import (
     searched_talk_tokens,
     talk_tokens,
 )
-from pagein.context.page_in.named import NamedFault, find_fault, find_used
+from pagein.context.page_in.named import NamedFault, find_fault, find_used, newest_action
 from pagein.context.page_in.query import Question, build_query, build_question, merge_hits
 from pagein.context.page_in.turns import TURN_HITS, choose_turns, divide_tokens, recent_turn
 from pagein.context.talk import is_speech_step, speech_share
@@ -26,6 +27,7 @@ from pagein.context.worth import page_in_worth
 from pagein.events.steps import ActionStep, SummaryStep
 from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
+from pagein.memory.operations.file_page_in import find_file_lines
 from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
@@ -49,9 +51,14 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     view_so_far = _with_earlier(run, view)
     # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
     fault = NamedFault() if is_asked else find_fault(view_so_far, state.visible)
-    last_fault = -1 if state.occasion is None else state.occasion.fault
-    fault_position = fault.position if fault.names else last_fault
-    if not state.begin(PageInOccasion(run.last_compaction, newest_user_position(view), fault_position)):
+    last = state.occasion
+    state.occasion = occasion = _occasion(run, view, fault, last)
+    if not is_asked and occasion.is_of_new_file(last):
+        files = yield from find_file_lines(run, view_so_far)
+        if files is not None:
+            state.shown = (*state.shown, files)
+            view_so_far = _with_page_ins(state, view)
+    if not occasion.is_new_but_for_files(last):
         return view_so_far
     if is_asked:
         _make_space(run, view)
@@ -69,6 +76,19 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return view_so_far
     state.shown = (*state.shown, *new)
     return with_page_ins
+
+
+def _occasion(run: RunState, view: View, fault: NamedFault, last: PageInOccasion | None) -> PageInOccasion:
+    """The occasion of a view: what came last of each kind."""
+    last = last or PageInOccasion()
+    entry, action = newest_action(view)
+    names_file = action is not None and any(map(path_of, action.tool_calls))
+    return PageInOccasion(
+        run.last_compaction,
+        newest_user_position(view),
+        fault.position if fault.names else last.fault,
+        entry.first if entry is not None and names_file else last.file,
+    )
 
 
 def _make_space(run: RunState, view: View) -> None:

@@ -16,6 +16,7 @@ from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View
 from pagein.errors import PageinError
 from pagein.events.entries import Erased, FactStated
+from pagein.events.handles import observation_handle
 from pagein.facts.owners import Owners
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, rename_roles
@@ -189,6 +190,8 @@ class _PastRun:
                 elif source.kind == "lines":
                     lines = [ExtractLine.of(by_order[at]) for at in source.lines or ()]
                     blocks.append(line_block(source.position, lines))
+                elif source.kind == "file":
+                    blocks.append((yield from self._file_block(source, record.head)))
                 else:
                     blocks.append((yield from self._found_block(source, record.head)))
         except (IndexError, KeyError, PageinError):
@@ -196,6 +199,11 @@ class _PastRun:
         if not record.is_complete:
             self._missing.append("the page-in")
         return render_page_in(turns, names, blocks, record.head, self._run.counter)
+
+    def _file_block(self, source: BlockSource, head: int) -> Flow[str]:
+        handle = observation_handle(source.position, source.part)
+        text = str((yield from expand(self._state, handle, self._log)))
+        return passage_block(handle, "tool", head - source.position, numbered_lines(text, source.lines or ()))
 
     def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
         passages = yield from self._passages(source)

@@ -1,0 +1,134 @@
+"""The lines of a file that the run works on and that are out of view. Pure.
+
+An agent often reads several files, and then changes one after the other. By then what it read of them has left the view.
+An action that reads or changes a file is a page fault: the next ones are likely in the same file. Decision 0076 has the
+figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from pagein.context.page_in.block import SourcedBlock, passage_block
+from pagein.context.page_in.sources import BlockSource, number_lines
+from pagein.context.salience.lines import strip_line_number
+from pagein.context.salience.tracker import SalienceTracker
+from pagein.context.view.layout import ViewEntry
+from pagein.events.handles import observation_handle
+from pagein.events.identifiers import ARGUMENT_MAX_CHARS, argument_text, parse_arguments
+from pagein.events.steps import ActionStep, ToolCall, as_text
+from pagein.tokens import TokenCounter
+
+PATH_KEYS: Final = frozenset(
+    ("path", "filepath", "file", "filename", "targetfile", "absolutepath", "relativepath", "notebookpath")
+)
+"""Names of arguments that name a file, in lower case and without underscores and hyphens."""
+
+PLACE_MIN_CHARS: Final = 12
+"""Characters of a line that tell a place in a file: a bracket stands everywhere."""
+
+REPEATED_SHARE: Final = 0.5
+"""Share of a result's lines above which an action that has them again replaces the file, or shows all of it."""
+
+MAX_CALLS, MAX_CHARS = 16, 200_000
+"""Calls for the file that are read, newest first, and the characters of a text above which it is no file that is edited."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """A file that the newest action reads or changes: its path, the action's position, and the lines that it writes or shows."""
+
+    path: str
+    position: int
+    lines: frozenset[str]
+
+
+def find_file_uses(entry: ViewEntry, action: ActionStep) -> tuple[FileUse, ...]:
+    """Find the files that the calls of an action name, each once."""
+    lines: dict[str, frozenset[str]] = {}
+    for call, observation in zip(action.tool_calls, action.observations, strict=False):
+        if path := path_of(call):
+            own = written_lines(call) or _telling_lines("" if observation is None else as_text(observation.content))
+            lines[path] = lines.get(path, frozenset()) | own
+    return tuple(FileUse(path, entry.first, own) for path, own in lines.items() if own)
+
+
+def path_of(call: ToolCall) -> str:
+    """The file that an argument of a call names, or "".
+
+    >>> path_of(ToolCall("1", "Edit", '{"file_path": "/src/a.py", "old_string": "x = 1"}'))
+    '/src/a.py'
+    """
+    for key, value in parse_arguments(call.arguments).items():
+        if isinstance(value, str) and key.lower().replace("_", "").replace("-", "") in PATH_KEYS:
+            return value
+    return ""
+
+
+def written_lines(call: ToolCall) -> frozenset[str]:
+    """The lines that a call writes: those in its arguments, but for the path and what is too short to tell a place."""
+    return _telling_lines(argument_text(call.arguments)) - {path_of(call)}
+
+
+def _telling_lines(text: str) -> frozenset[str]:
+    lines = map(strip_line_number, text[:MAX_CHARS].splitlines())
+    return frozenset(line for line in lines if len(line) >= PLACE_MIN_CHARS)
+
+
+def positions_of(tracker: SalienceTracker, use: FileUse) -> list[int]:
+    """The positions of earlier calls that name the file, newest first."""
+    name = use.path[:ARGUMENT_MAX_CHARS]
+    lines = chain(tracker.lines.values(), tracker.old_actions.values())
+    positions = {line.position for line in lines if line.is_action and name in line.text}
+    return sorted((position for position in positions if position < use.position), reverse=True)[:MAX_CALLS]
+
+
+def choose_file_lines(
+    text: str, use: FileUse, later: Collection[str], visible: Collection[str], tokens: int, counter: TokenCounter
+) -> str:
+    """Choose the lines of an earlier result for the file that are out of view, nearest to the use first.
+
+    Lines that ``later`` calls wrote are left out: they are changed, or stand there. "" where the use has no line of the
+    result, or most of them.
+    """
+    lines = text.splitlines() if len(text) <= MAX_CHARS else []
+    keys = [strip_line_number(line) for line in lines]
+    used = [number for number, key in enumerate(keys) if key in use.lines]
+    if not used or len(used) > REPEATED_SHARE * len(lines):
+        return ""
+    distances = _distances(used, len(lines))
+    hidden = [number for number, key in enumerate(keys) if key not in visible and key not in later]
+    chosen = set[int]()
+    for number in sorted(hidden, key=lambda number: (distances[number], number)):
+        tokens -= counter.text(lines[number]) + 1
+        if tokens < 0:
+            break
+        chosen.add(number)
+    # An empty line is shown between others only.
+    full = {number for number in chosen if keys[number]}
+    inner = {number for number in chosen - full if chosen.issuperset((number - 1, number + 1))}
+    from pagein.search.snippets import join_lines  # noqa: PLC0415 - loads where something left
+
+    return join_lines(lines, sorted(full | inner)) if full else ""
+
+
+def _distances(used: Iterable[int], count: int) -> list[int]:
+    """The distance of each line to the nearest one that is used."""
+    distances = [count] * count
+    for number in used:
+        distances[number] = 0
+    for number in range(1, count):
+        distances[number] = min(distances[number], distances[number - 1] + 1)
+    for number in range(count - 2, -1, -1):
+        distances[number] = min(distances[number], distances[number + 1] + 1)
+    return distances
+
+
+def file_block(position: int, index: int, text: str, shown: str, head: int) -> SourcedBlock:
+    """Return the block of the lines of a result that are ``shown``, of its ``text``."""
+    lines = shown.splitlines()
+    source = BlockSource("file", position, index, number_lines(text, lines))
+    return SourcedBlock(passage_block(observation_handle(position, index), "tool", head - position, lines), source)

@@ -1,0 +1,71 @@
+"""The page-in of files: what the run read of a file that it works on, and that is out of view."""
+
+from __future__ import annotations
+
+from pagein.context.page_in.block import FRAME_TOKENS, PageIn, SourcedBlock, build_page_in
+from pagein.context.page_in.files import (
+    FileUse,
+    choose_file_lines,
+    file_block,
+    find_file_uses,
+    path_of,
+    positions_of,
+    written_lines,
+)
+from pagein.context.page_in.limits import PAGE_IN_MIN_TOKENS, file_tokens
+from pagein.context.page_in.named import newest_action
+from pagein.context.salience.lines import strip_line_number
+from pagein.context.view.view import View
+from pagein.errors import UnknownHandle
+from pagein.events.handles import observation_handle
+from pagein.events.steps import ActionStep
+from pagein.memory._effects import Flow, Read
+from pagein.memory._state import RunState
+from pagein.memory.operations.history import expand
+
+
+def find_file_lines(run: RunState, view: View) -> Flow[PageIn | None]:
+    """Find the lines out of view of the files that the newest action reads or changes; None where they are few."""
+    entry, action = newest_action(view)
+    tokens = file_tokens(view, run.page_in.share, run.page_in.file_tokens)
+    tokens_left, blocks = tokens - FRAME_TOKENS, list[SourcedBlock]()
+    for use in () if entry is None or action is None else find_file_uses(entry, action):
+        if tokens_left >= PAGE_IN_MIN_TOKENS:
+            new = yield from _lines_of_file(run, view, use, tokens_left)
+            tokens_left -= sum(view.counter.text(block.text) + 1 for block in new)
+            blocks += new
+    page_in = build_page_in(view, tokens, (), blocks=blocks)
+    return page_in if page_in is not None and page_in.entry.tokens >= PAGE_IN_MIN_TOKENS else None
+
+
+def _lines_of_file(run: RunState, view: View, use: FileUse, tokens: int) -> Flow[list[SourcedBlock]]:
+    """Read what earlier calls for a file gave, newest first, and choose the lines that are out of view."""
+    visible, later = run.page_in.visible.content(view).lines, set(use.lines)
+    blocks: list[SourcedBlock] = []
+    for position in positions_of(view.tracker, use):
+        if tokens < PAGE_IN_MIN_TOKENS:
+            break
+        for entry in (yield from Read(position, position + 1)):
+            calls = entry.body.tool_calls if isinstance(entry.body, ActionStep) else ()
+            for index, call in enumerate(calls):
+                if path_of(call) != use.path:
+                    continue
+                text = yield from _result_text(run, position, index)
+                shown = choose_file_lines(text, use, later, visible, tokens, view.counter)
+                if shown:
+                    blocks.append(file_block(position, index, text, shown, view.head))
+                    tokens -= view.counter.text(blocks[-1].text) + 1
+                    later.update(map(strip_line_number, shown.splitlines()))
+                later.update(written_lines(call))
+    return blocks
+
+
+def _result_text(run: RunState, position: int, index: int) -> Flow[str]:
+    """The text of a result; "" where it has none, or was erased."""
+    from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
+
+    try:
+        text = str((yield from expand(run, observation_handle(position, index))))
+    except UnknownHandle:
+        return ""
+    return "" if ERASED in text else text

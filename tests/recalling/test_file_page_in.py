@@ -1,0 +1,184 @@
+"""The page-in of files: an action that works on a file brings back what the run read of it and is out of view."""
+
+import json
+from itertools import count
+
+import pytest
+
+from pagein.backends.memory import InMemoryLog
+from pagein.context.page_in.files import FileUse, choose_file_lines, path_of
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
+from pagein.tokens.estimates import ANY_ESTIMATE
+
+BUDGET = 4_000
+
+
+def line_of(name, number):
+    """One line of a file, as it is on disk."""
+    return f"value_{name}_{number} = compute_{name}(user_{number}, rate_{number * 7})"
+
+
+def file_text(name, lines=30, first=1):
+    """A file as a tool shows it, with the numbers of its lines."""
+    return "\n".join(f"{number:6}\u2192{line_of(name, number)}" for number in range(first, first + lines))
+
+
+class Agent:
+    """An agent that reads and edits files."""
+
+    def __init__(self, log=None, **options):
+        self.log = InMemoryLog() if log is None else log
+        self.memory = AgentMemory(self.log, budget=BUDGET, clock=count(1.0).__next__, **options)
+        self.numbers = count()
+
+    def call(self, tool, result, **arguments):
+        """One action with its result; returns the text of the next request."""
+        name = f"c{next(self.numbers)}"
+        self.memory.record(ActionStep("Next.", (ToolCall(name, tool, json.dumps(arguments)),)))
+        self.memory.record(Observation(name, result))
+        return self.request()
+
+    def read(self, name, **arguments):
+        return self.call("Read", file_text(name, **arguments), file_path=f"/src/{name}.py")
+
+    def edit(self, name, number, new="value = 0"):
+        return self.call(
+            "Edit", "updated", file_path=f"/src/{name}.py", old_string=line_of(name, number), new_string=new
+        )
+
+    def request(self):
+        return "\n".join(
+            str(message.content) for entry in self.memory.view().entries for message in entry.messages
+        ) + "".join(str(message.content) for entry in self.memory.view().tail for message in entry.messages)
+
+    def file_lines(self):
+        """The text of the page-ins of files that the view shows."""
+        shown = self.memory._runtime.state.page_in.shown
+        return "".join(
+            str(message.content) for page_in in shown if page_in.is_of_files for message in page_in.entry.messages
+        )
+
+    def lose(self, *names):
+        """Read files until the first ones have left the view."""
+        self.memory.record(TaskStep("Rename the values."))
+        for name in names:
+            text = self.read(name)
+        return text
+
+
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota")
+
+
+def test_the_lines_around_a_change_come_back():
+    agent = Agent()
+    before = agent.lose(*NAMES)
+    assert sum(line_of("alpha", number) in before for number in range(1, 31)) < 10
+    after = agent.edit("alpha", 15)
+    assert all(line_of("alpha", number) in after for number in (12, 13, 14, 16, 17, 18))
+    assert agent.memory.report().tokens <= BUDGET
+
+
+def test_what_was_read_of_another_file_stays_away():
+    agent = Agent()
+    before = agent.lose(*NAMES)
+    after = agent.edit("alpha", 15)
+    assert sum(line_of("beta", n) in after for n in range(1, 31)) <= sum(
+        line_of("beta", n) in before for n in range(1, 31)
+    )
+
+
+def test_nothing_comes_back_where_page_in_is_off():
+    agent = Agent(page_in=0)
+    agent.lose(*NAMES)
+    after = agent.edit("alpha", 15)
+    assert sum(line_of("alpha", number) in after for number in range(1, 31)) < 10
+
+
+def test_a_changed_line_does_not_come_back():
+    agent = Agent()
+    agent.lose(*NAMES)
+    agent.edit("alpha", 14, "renamed_14 = 14")
+    agent.lose("kappa", "lambda", "mu", "nu", "xi", "omicron", "pi", "rho")
+    agent.edit("alpha", 16)
+    assert line_of("alpha", 17) in agent.file_lines()
+    assert line_of("alpha", 14) not in agent.file_lines()
+
+
+def test_a_file_that_was_written_anew_does_not_come_back():
+    agent = Agent()
+    agent.lose(*NAMES)
+    whole = "\n".join(line_of("alpha", number) for number in range(1, 25))
+    agent.call("Write", "written", file_path="/src/alpha.py", content=whole)
+    assert not agent.file_lines()
+
+
+def test_a_part_that_is_read_again_brings_what_is_around_it():
+    agent = Agent()
+    agent.lose(*NAMES)
+    after = agent.call("Read", file_text("alpha", 3, 15), file_path="/src/alpha.py", offset=15, limit=3)
+    assert all(line_of("alpha", number) in after for number in (13, 14, 18, 19))
+
+
+def test_what_was_erased_does_not_come_back():
+    agent = Agent()
+    agent.lose(*NAMES)
+    agent.memory.erase("s1")
+    after = agent.edit("alpha", 15)
+    assert line_of("alpha", 16) not in after
+
+
+def test_it_stays_where_it_was_shown():
+    agent = Agent()
+    agent.lose(*NAMES)
+    agent.edit("alpha", 15)
+    request, lines = agent.memory.to_request(), agent.file_lines()
+    assert agent.memory.to_request() == request
+    agent.call("Bash", "ok", command="make test")
+    assert lines
+    assert agent.file_lines() == lines
+    assert agent.memory.to_request()["messages"][: len(request["messages"])] == request["messages"]
+
+
+def test_a_request_with_lines_of_a_file_is_rendered_again(tmp_path):
+    with AgentMemory.open(tmp_path / "runs.db", budget=BUDGET, clock=count(1.0).__next__) as memory:
+        agent = Agent()
+        agent.memory = memory
+        agent.lose(*NAMES)
+        assert line_of("alpha", 16) in agent.edit("alpha", 15)
+        sent = memory.to_request()
+        record = memory.requests()[-1]
+        assert "file" in {block.kind for page_in in record.page_ins for block in page_in.blocks}
+        agent.read("kappa")
+        again = memory.request(record.number)
+        assert again.problem == ""
+        assert again.request["messages"] == sent["messages"]
+
+
+@pytest.mark.parametrize("key", ["file_path", "filePath", "path", "target_file", "absolute-path", "filename"])
+def test_the_usual_names_of_a_path_are_known(key):
+    assert path_of(ToolCall("c", "edit", json.dumps({"instruction": "x", key: "/a/b.py"}))) == "/a/b.py"
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"command": "cat a.py"}', '{"path": ["a.py"]}', '{"path": 3}', "path", "[1]", ""]
+)
+def test_other_arguments_name_no_file(arguments):
+    assert path_of(ToolCall("c", "edit", arguments)) == ""
+
+
+def test_the_nearest_lines_are_chosen_with_gaps_between():
+    text = file_text("alpha", 40)
+    use = FileUse("/src/alpha.py", 9, frozenset((line_of("alpha", 20),)))
+    chosen = choose_file_lines(text, use, {line_of("alpha", 20)}, {line_of("alpha", 19)}, 90, ANY_ESTIMATE)
+    shown = [number for number in range(1, 41) if line_of("alpha", number) in chosen]
+    assert {18, 21} <= set(shown)
+    assert {19, 20}.isdisjoint(shown)
+    assert len(shown) < 10
+    assert chosen.count("[…]") == 3
+
+
+def test_a_text_without_the_change_or_of_nothing_else_gives_none():
+    text = file_text("alpha", 4)
+    for lines in ((), ("another line of text",), tuple(line_of("alpha", number) for number in range(1, 5))):
+        assert choose_file_lines(text, FileUse("a", 9, frozenset(lines)), (), (), 500, ANY_ESTIMATE) == ""
