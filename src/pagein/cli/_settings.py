@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Parameter
 
 from pagein.cli import _stores
-from pagein.cli._options import SessionName, check_budget, resolve_counter
+from pagein.cli._options import ModelName, SessionName, check_budget, resolve_counter
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.registry import policy_named
 from pagein.formats import FORMATS, FormatName, format_named
@@ -22,6 +22,7 @@ from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.memory.config import Config, load
 from pagein.memory.config.build import build_options
+from pagein.memory.options import PAGE_IN_SHARE, Options
 from pagein.tokens import TokenCounter
 
 ConfigFile = Annotated[
@@ -43,33 +44,47 @@ ConfiguredTenant = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ViewSettings:
-    """The settings with which a command makes views. ``name`` is the policy's name; ``budget`` in tokens."""
+    """The settings with which a command makes views. ``budget`` in tokens."""
 
     budget: int
     policy: Policy
-    name: str
     format: FormatName
     counter: TokenCounter
-    page_in: float
+    page_in: float = PAGE_IN_SHARE
+
+    @property
+    def options(self) -> Options:
+        """The same as options of a memory, but the format, which one that is replayed does not speak."""
+        return {"budget": self.budget, "policy": self.policy, "counter": self.counter, "page_in": self.page_in}
 
 
-def load_view_settings(
-    file: Path | None, *, budget: int | None, policy: str | None, format: str | None, model: str | None
-) -> ViewSettings:
-    """Complete the options of the command line from the configuration. Raises ConfigurationError, BudgetError."""
-    config = load(file)
-    options = build_options(config.values)
-    model = options.get("model") if model is None else model
-    configured = options.get("policy", "ladder") if policy is None else policy
-    instance = policy_named(configured) if isinstance(configured, str) else configured
-    return ViewSettings(
-        _resolve_budget(budget, options, model),
-        instance,
-        instance.name,
-        format_named(option_or_setting(config, "format", format)).name,
-        resolve_counter(model),
-        config.value("page_in"),
-    )
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What the command line says of the views to make."""
+
+    budget: ConfiguredBudget = None
+    policy: ConfiguredPolicy = None
+    format: ConfiguredFormat = None
+    model: ModelName = None
+    config: ConfigFile = None
+
+    def settings(self) -> ViewSettings:
+        """The options, completed from the configuration. Raises ConfigurationError, BudgetError."""
+        config = load(self.config)
+        options = build_options(config.values)
+        model = options.get("model") if self.model is None else self.model
+        policy = options.get("policy", "ladder") if self.policy is None else self.policy
+        return ViewSettings(
+            _resolve_budget(self.budget, options, model),
+            policy_named(policy) if isinstance(policy, str) else policy,
+            format_named(option_or_setting(config, "format", self.format)).name,
+            resolve_counter(model),
+            config.value("page_in"),
+        )
+
+
+CONFIGURED_VIEW = ViewOptions()
 
 
 def _resolve_budget(budget: int | None, options: dict[str, Any], model: str | None) -> int:

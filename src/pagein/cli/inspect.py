@@ -45,6 +45,7 @@ from pagein.log.base import Entry, Log
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.config import load
 from pagein.memory.operations.requests import RenderedRequest
+from pagein.memory.options import Options
 from pagein.tokens import TokenCounter
 
 LINE_CHARACTERS, LINE_MIN_CHARACTERS = 200, 80
@@ -162,12 +163,11 @@ def view(
             given = {"--user": user, "--policy": policy, "--format": format, "--model": model}
             _refuse_view_options([name for name, option in given.items() if option is not None])
             return _print_sent_request(sent_request, messages=messages, json=json)
-    settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
-    with AgentMemory.open(
-        db, session=name, tenant=tenant,
-        user=_settings.option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
-        policy=settings.policy, counter=settings.counter, format=settings.format, page_in=settings.page_in,
-    ) as memory:  # fmt: skip
+    settings = _settings.ViewOptions(budget, policy, format, model, config).settings()
+    options: Options = {
+        **settings.options, "format": settings.format, "user": _settings.option_or_setting(load(config), "user", user),
+    }  # fmt: skip
+    with AgentMemory.open(db, session=name, tenant=tenant, readonly=True, **options) as memory:
         rendered = memory.to_request()
         report = memory.report()
     _print_view(report, rendered, messages=messages, json=json)

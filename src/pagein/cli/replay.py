@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.cli import _options, _output, _stores
-from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
-from pagein.context.compaction.base import Policy, PolicyName
+from pagein.cli._settings import CONFIGURED_VIEW, ViewOptions, ViewSettings
+from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.compare import Comparison, replaying
 from pagein.evaluation.compare import compare as compare_agent
@@ -27,8 +27,6 @@ from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
 from pagein.formats import FormatName, format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import PAGE_IN_SHARE, Options
-from pagein.tokens import TokenCounter
 
 NewDatabase = Annotated[Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")]
 
@@ -37,13 +35,9 @@ NewDatabase = Annotated[Path | None, Parameter(help="Record the runs in this SQL
 class Player:
     """Replays runs through memories with the same settings."""
 
-    budget: int
-    policy: PolicyName | Policy
-    renders: FormatName
-    counter: TokenCounter
+    settings: ViewSettings
     database: Path | None = None
     summarizer: Any = None
-    page_in: float = PAGE_IN_SHARE
     authors: list[str] = field(default_factory=list)
     """Authors of the summaries in the final views."""
     problems: list[str] = field(default_factory=list)
@@ -53,14 +47,12 @@ class Player:
     def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
         """Replay one run, record it in its session, and return its tally."""
         url = ":memory:" if self.database is None else str(self.database)
-        options: Options = {
-            "budget": self.budget, "policy": self.policy, "counter": self.counter, "summarizer": self.summarizer,
-            "page_in": self.page_in,
-        }  # fmt: skip
+        settings = self.settings
+        options: Options = {**settings.options, "summarizer": self.summarizer}
         with AgentMemory.open(url, session=session, **options) as memory:
-            strategy = _WaitingStrategy(memory, speaks=run.format, renders=self.renders)
-            lane = Lane(strategy, Scale(self.counter, format_named(self.renders)))
-            measure_run(run, (lane,), self.budget, self.counter, tick)
+            strategy = _WaitingStrategy(memory, speaks=run.format, renders=settings.format)
+            lane = Lane(strategy, Scale(settings.counter, format_named(settings.format)))
+            measure_run(run, (lane,), settings.budget, settings.counter, tick)
             if not lane.tally.raised:
                 items = (entry.item for entry in memory.view().entries)
                 self.authors.extend(item.author for item in items if isinstance(item, SummaryStep))
@@ -124,7 +116,8 @@ def demo(
     run = demo_run()
     if db is None:
         db = Path(tempfile.mkdtemp(prefix="pagein-")) / "demo.db"
-    player = Player(budget, "ladder", "openai", _options.resolve_counter(None), db)
+    settings = ViewSettings(budget, policy_named("ladder"), "openai", _options.resolve_counter(None))
+    player = Player(settings, db)
     _check_is_new(db, (run.id,))
     with _output.progress_bar(run.id, request_points(run)) as advance:
         tally = player.play(run, run.id, advance)
@@ -149,13 +142,9 @@ def replay(
     file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     /,
     *,
-    budget: ConfiguredBudget = None,
-    policy: ConfiguredPolicy = None,
-    format: ConfiguredFormat = None,
-    model: _options.ModelName = None,
+    view: ViewOptions = CONFIGURED_VIEW,
     summarizer: _options.SummarizerName = None,
     db: NewDatabase = None,
-    config: ConfigFile = None,
     json: _options.AsJson = False,
 ) -> int:
     """Replay every run of a file with a budget: one row a run, then the totals.
@@ -174,17 +163,14 @@ def replay(
       pagein replay run.json --budget 4000 --format anthropic --db run.db
       pagein replay run.json --budget 4000 --policy tiers --summarizer ollama:qwen3
     """
-    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
+    settings = view.settings()
     runs = read_runs(file)
     sessions = number_duplicates(run.id for run in runs)
     if db is not None:
         _check_is_new(db, sessions)
     total = Tally()
     rows: list[tuple[str, Tally]] = []
-    player = Player(
-        settings.budget, settings.policy, settings.format, settings.counter, db,
-        _options.resolve_summarizer(summarizer), settings.page_in,
-    )  # fmt: skip
+    player = Player(settings, db, _options.resolve_summarizer(summarizer))
     with _output.progress_bar(file.name, sum(map(request_points, runs))) as advance:
         for run, session in zip(runs, sessions, strict=True):
             tally = player.play(run, session, advance)
@@ -197,7 +183,7 @@ def replay(
             result |= {"written_by": dict(Counter(player.authors)), "problems": player.problems}
         _output.print_json(result)
     else:
-        _print_rows(rows, total, f"{file.name} under {settings.budget:,} tokens, {settings.name}")
+        _print_rows(rows, total, f"{file.name} under {settings.budget:,} tokens, {settings.policy.name}")
         if summarizer is not None:
             _print_summaries(player)
     return _report_failures(total)
@@ -207,12 +193,8 @@ def compare(
     file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     /,
     *,
-    budget: ConfiguredBudget = None,
-    policy: ConfiguredPolicy = None,
-    format: ConfiguredFormat = None,
-    model: _options.ModelName = None,
+    view: ViewOptions = CONFIGURED_VIEW,
     limit_runs: _options.LimitRuns = None,
-    config: ConfigFile = None,
     json: _options.AsJson = False,
 ) -> int:
     """Play each run of a file twice, with its whole history and with a view of it.
@@ -226,22 +208,19 @@ def compare(
 
       pagein compare runs.jsonl.gz --budget 8000 --limit-runs 5
     """
-    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
-    options: Options = {
-        "budget": settings.budget, "policy": settings.policy, "counter": settings.counter, "page_in": settings.page_in
-    }  # fmt: skip
+    settings = view.settings()
     rows: dict[str, Comparison] = {}
     runs = read_runs(file, limit=limit_runs)
     with _output.progress_bar(file.name, len(runs)) as advance:
         for run, name in zip(runs, number_duplicates(run.id for run in runs), strict=True):
-            played: Options = {**options, "clock": replay_clock()}
-            with compare_agent(replaying(run, settings.format), **played) as rows[name]:
+            options: Options = {**settings.options, "clock": replay_clock()}
+            with compare_agent(replaying(run, settings.format), **options) as rows[name]:
                 advance()
     if json:
         both = {name: {"whole": asdict(row.whole), "view": asdict(row.view)} for name, row in rows.items()}
         _output.print_json({"budget": settings.budget, "runs": both})
         return 0
-    title = f"{file.name}, whole and under {settings.budget:,} tokens, {settings.name}"
+    title = f"{file.name}, whole and under {settings.budget:,} tokens, {settings.policy.name}"
     columns = ("run", "steps", "tokens", "with", "price", "with", "repeated", "drift")
     _output.print_table(title, *columns, rows=(_comparison_cells(name, row) for name, row in rows.items()))
     return 0
