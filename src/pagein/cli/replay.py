@@ -27,6 +27,7 @@ from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
 from pagein.formats import FormatName, format_named
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.options import Options
 
 NewDatabase = Annotated[Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")]
 

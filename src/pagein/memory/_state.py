@@ -26,6 +26,7 @@ from pagein.events.protocol import body_fingerprints, erased_fingerprint, relist
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.formats import Format
 from pagein.log.base import Entry
+from pagein.memory._facts_state import FactsBlockState, ShownFacts
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import BYTES_A_UNIT
@@ -33,8 +34,6 @@ from pagein.tokens.calibration import MIN_LEARNED_GROWTH, Calibration
 from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
-    from pagein.facts.placement import PlacedBlock
-    from pagein.facts.settings import Placement
     from pagein.log.snapshots import Snapshot
     from pagein.memory.requests import PageInRecord
     from pagein.models.writer_account import WriterAccounts
@@ -377,25 +376,6 @@ class PageInState:
         """Drop everything found in the run."""
         self.shown, self.in_last_view, self.occasion, self.visible = (), (), None, VisibleContentCache()
         self.used = (-1, ())
-
-
-@dataclass(frozen=True, slots=True)
-class ShownFacts:
-    """The facts as blocks and as entries of the view; they stand there until the next compaction."""
-
-    compactions: int = -1
-    blocks: tuple[PlacedBlock, ...] = ()
-    entries: tuple[ViewEntry, ...] = ()
-
-
-@dataclass(slots=True)
-class FactsBlockState:
-    """``is_on`` where facts are extracted and shown; their place in the view, None for none; the option ``procedures``."""
-
-    is_on: bool = False
-    placement: Placement | None = "tail"
-    saves_procedures: bool = False
-    current: ShownFacts = ShownFacts()
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pagein.context.view.view import OutOfView, View
 from pagein.errors import ConfigurationError, PageinError
 from pagein.log.base import LogStore, StoredLog
-from pagein.memory._state import FactsBlockState, Problems
+from pagein.memory._facts_state import FactsBlockState
+from pagein.memory._state import Problems
 
 if TYPE_CHECKING:
     import asyncio

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pagein.context.view.layout import ViewEntry
     from pagein.context.view.view import View
     from pagein.formats.raw_messages import RawRequest
+    from pagein.memory._facts_state import ShownFacts
     from pagein.memory._runtime import MemoryRuntime
-    from pagein.memory._state import ShownFacts
 
 
 RECENT_REQUESTS = 8

@@ -15,7 +15,8 @@ from pagein.context.view.view import View
 from pagein.events.entries import Body, FactsShown
 from pagein.events.steps import ActionStep, FinalAnswerStep
 from pagein.memory._effects import Append, Call, Flow
-from pagein.memory._state import RunState, ShownFacts
+from pagein.memory._facts_state import ShownFacts
+from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps
 from pagein.tokens import TokenCounter
 
