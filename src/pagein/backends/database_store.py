@@ -116,7 +116,7 @@ class RowLogBase:
     path: str
     """The place of the log, for error messages: a server's address without the password."""
     page_rows: int
-    """How many rows a page has at most."""
+    """The largest number of rows of a page."""
     _tip: Tip | None = None
     """The newest entry that this log has read or written."""
 

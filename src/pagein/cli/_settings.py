@@ -61,7 +61,7 @@ class ViewSettings:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """What the command line says of the views to make."""
+    """The settings of the views to make, as the command line has them."""
 
     budget: ConfiguredBudget = None
     policy: ConfiguredPolicy = None

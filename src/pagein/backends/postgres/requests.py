@@ -29,7 +29,7 @@ _FORGET: LiteralString = "DELETE FROM {0}.requests WHERE {mine}"
 
 _NAME = "request"
 _ATTEMPTS = 8
-"""How often a number is taken anew where another writer was first."""
+"""Times that a number is taken anew where another writer was first."""
 
 
 class PostgresRequests(RequestTable):

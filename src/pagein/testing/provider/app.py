@@ -57,7 +57,7 @@ class ScriptedProvider:
 
     @property
     def illegal(self) -> tuple[str, ...]:
-        """What is wrong with requests, first problem of each."""
+        """The first problem of each request that is wrong."""
         return tuple(request.problems[0] for request in self.received if request.problems)
 
     @property
