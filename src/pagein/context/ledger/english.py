@@ -75,7 +75,7 @@ _CONDITION = re.compile(
 )
 
 
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = re.compile(  # e.g. no sorry in dutch
     r"(?i)\W*(?:(?:no|oh|ah) )?(?:sorry|wait|actually|nope|oh)(?: (?:no|wait|sorry|actually))* (?!for\b|until\b|till\b|to\b|with\b|at\b|before\b|after\b|an?\b)(?=\w)"
 )
 
@@ -130,7 +130,7 @@ WORK_VERB = (
 APPROVAL = r"(?:approval|permission|consent|sign[- ]?off|ok|okay|o\.k\.|go[- ]?ahead|say[- ]?so|green light|confirmation|authori[sz]ation|blessing|thumbs[- ]up|signature|nod|review|asking|checking|confirming|being asked|clearance|written \w+)"
 THING = r"(?:it|they|this|that|these|those|which|everything|everyone|everybody|nothing|nobody|no one|anything|anyone|someone|all|you|we|one|(?:the|my|our|your|all|each|every|any|both|no|these|those)\s(?:[\w'&/.-]+\s){0,6}?[\w'&/.-]+|[A-Za-z][\w'/.-]*s|[A-Z][\w'/.-]+(?: [A-Z][\w-]+)?)"
 
-FORBID = re.compile(
+FORBID = re.compile(  # e.g. never deploy on Fridays
     rf"{C}(?:never(?: ever)? (?!mind\b){NEVER_PAST}[a-z]|(?:do not|don't)(?: ever| you dare)? (?!have to\b|need to\b|want|like|love|care|think|know|feel|understand|get\b (?:it|why|how|what)|see\b|seem|really|even|remember|eat\b|drink\b)[a-z]"
     r"|(?:avoid|refrain from|steer clear of|stay away from|stay out of|keep away from|hands off|stay off|keep off|keep out of|stop) (?=[a-z`\"A-Z])(?!by\b|at\b|it there)|not (?:even )?(?:under any circumstances|ever|until|before|without)\b|no (?!longer|more\b(?! than)|matter|one\b|idea|prob|worr|need\b|doubt|thank|chance|kidding|luck|wonder|way\b|thing\b|i\b|it|that|we|,)[\w-]+(?: [\w'&-]+){0,6}(?: without| unless| until| before| after| on | in | at | for | from | to | over | above | beyond | except| please|[.!]?$))"
     r"|^[\u274c\U0001f6ab\u26d4](?!.{0,3}(?:the|\d+)\b|.*\b(?:fail(?:ed|s|ing|ures?)?|\d+ errors?|\w*error(?=:)|found|missing|timed out|exit(?:ed)?|unable|could|is|are|was|were|has|had|did)\b)"
@@ -147,7 +147,7 @@ FORBID = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
-DEMAND = re.compile(
+DEMAND = re.compile(  # e.g. make sure the tests pass
     rf"{C}(?:always (?!been|wanted|loved|had|was|were|felt|thought|made|liked|found|enjoyed|knew|\w{{3,}}ed\b|\w{{4,}}ing\b|so\b|a\b|the\b|my\b|on\b|there|get|feel|comes|keeps|makes)[a-z]|make sure|ensure|be sure to|see to it|only ever|only (?:use|deploy|send|book|answer|reply|write|call|contact|buy|share|touch|edit|change|run|pay|order|merge|push|commit|discuss|offer|mention|show|give|ask|work|read|store|accept|serve|schedule|cook|import|add|sell|speak|take|eat|with|after|when|on|in|via|if|from|the|people)\b"
     r"|(?:use|stick (?:to|with)|keep to|adhere to|follow|respect) (?!it\b|that\b|this\b|the same\b|up\b|your\b|you\b|me\b|in\b|their\b|and\b)(?=[\w`\"'])|(?:write|answer|reply|respond|speak|talk|address|sign|format|name|call|label|tag|prefix|round|indent|title|quote|cite|document|log|number|save|store|put|send|file|book|schedule|name) (?:all|every|each|everything|always|any|only|me in|in (?:english|german|french|spanish|italian|the)|to me in|new)\b"
     r"|(?:keep|limit|cap|restrict|hold) (?:it|them|the|all|every|each|your|any|this|things|everything|answers|replies|responses|emails|my|our|commits|functions|files|spending|costs)\b[\w' -]{0,60}?(?:to|under|below|within|at|short|brief|simple|formal|vegetarian|vegan|in|on|from|until|up to|between|concise|private|confidential|polite|gluten)\b"
@@ -174,19 +174,19 @@ OF_ANSWERS = re.compile(
 """Says how answers are to be: "End each answer with a question", "For this conversation, please speak like a pirate"."""
 
 BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:only|just) have|(?:longer|bigger|larger|higher|older|later|heavier|shorter|lower|smaller) than|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between (?=\d))"
-LIMIT_FRAME = re.compile(
+LIMIT_FRAME = re.compile(  # e.g. my budget is 500 EUR
     r"(?i)\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{0,50}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
     r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|(?:can|may) (?:have|be|take|use|run|spend|contain)|can only|only have|just have|have only|have just)\b)",
 )  # fmt: skip
-AT_BOUND = re.compile(
+AT_BOUND = re.compile(  # e.g. at most 20 lines
     rf"(?i)\b{BOUND}(?!\w)(?:[^.;!?]{{0,40}}?\d|[^.;!?]{{0,12}}? (?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|half) \w)|\d[^.;!?]{{0,25}}?\b(?:max|maximum|tops|at most|or less|or fewer|at the (?:most|latest|earliest)|minimum|limit|cap|or under|or below)\b|\bis (?:my|our|the) (?:absolute |upper |hard )?(?:limit|max(?:imum)?|cap|ceiling)\b"
 )
 
-STRICT_BOUND = re.compile(
+STRICT_BOUND = re.compile(  # e.g. no more than 20
     r"(?i)\b(?:no more than|not more than|at (?:the )?most|max(?:imum)?\.?(?: of)? \d|not exceed\w*|no (?:later|longer|earlier|less|fewer) than|\d[\w ,%]{0,15} (?:max|tops|at most|maximum))\b"
 )
 
-DECIDE = re.compile(
+DECIDE = re.compile(  # e.g. we decided on Postgres
     r"(?i)\b(?:(?:we|I|the team|they|management|everyone|my (?:wife|husband|partner|boss) and I|[A-Z]\w+ and I)(?:'ve| have|'s| has)?(?: now| finally| both| all| just| also| already)? (?:decided|agreed|settled|chosen|picked|opted|concluded|resolved|committed to using|standardi[sz]ed|signed off|made up (?:my|our) minds?|landed)\b"
     r"|^(?:final |our |my )?decision: ?\S|(?:final|the) (?:decision|choice|call|verdict|answer)\b(?: is|:|,) (?!to help|based)\S|it's (?:decided|settled|final|official)|(?:I|we)(?:'m|'re| am| are) (?:going|sticking|sold|settled) (?:with|on|for)\b|(?:we|I)(?:'ll| will| shall) (?:go (?:with|for|ahead with)|use|stick (?:with|to)|be using|take|skip|drop|do it)\b"
     r"|let's (?:just |now |all |then |please |also |maybe not |not )?(?:go with|go for (?:the|option|plan)|use|stick (?:with|to)|switch|drop|skip|choose|pick|settle|adopt|raise|lower|cap|bump|postpone|cancel|avoid|not|agree)\b|^(?:ok(?:ay)?,? |please |then |so |yes,? |just )*go with (?!the flow)(?:the |option |plan |a |an )?[\w`\"]"
@@ -198,26 +198,26 @@ WEAK_DECISION = re.compile(
 )
 """A decision where the sentence has a value."""
 
-AIM = re.compile(
+AIM = re.compile(  # e.g. our goal is a launch in May
     r"(?i)\b(?:(?:my|our|the|main|overall|end|ultimate|whole|final|real|big|long[- ]term|primary) (?:\w+ ){0,3}?(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|intention|whole point|point of (?:this|all|the)[\w ]{0,30}|idea here|end ?game|dream|deliverable|success criteri\w+)(?: here| for [\w' ]{1,40}| of [\w' ]{1,40}| with [\w' ]{1,40}| this \w+| right now)?(?: is| are|:|,| has| =|'s| would be)"
     r"|goal:|objective:|target:|aim:|mission:|what (?:matters|counts)(?: most| here)? is|(?:the|my|our) (?:most important thing|main thing|top priority) is|what (?:I|we)(?:'m| am|'re| are)? (?:really |ultimately |actually )?(?:want|need|after|trying|aiming|hoping)[\w ]{0,30} is|success (?:means|is|looks)|we(?:'ll| will) be done when|done (?:means|is when|when)|by the end of (?:this|the|it|today|june|july|next|q\d|\w+ day)[^.?!]{0,20}(?:I|we) (?:want|need|should|must|'d like|have to)|(?:I|we)(?:'m|'re| am| are) (?:aiming|shooting|working towards?|saving (?:up )?for|training for|targeting|on track)"
     r"|(?:eventually|ultimately|in the end|in the long run|long[- ]term),? (?:I|we) (?:want|would like|'d like|need|hope|plan|aim|should)|(?:I|we) (?:aim|intend|hope|plan|want|would like|'d like|need|have|must|'ve got|have got)(?: to| on)\b|(?:I|we)(?:'m|'re| am| are) (?:hoping|trying|planning|aiming|preparing|working)(?: hard)? (?:to|on|for|towards?)\b)",
 )  # fmt: skip
-BY_WHEN = re.compile(
+BY_WHEN = re.compile(  # e.g. before the launch
     r"(?i)\b(?:by|before|until|this|next) (?:the )?(?:conference|meeting|trip|move|fair|demo|visit|audit|review|deadline|baby|end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b"
 )
-PLAIN_AIM = re.compile(
+PLAIN_AIM = re.compile(  # e.g. saving up for a car
     r"(?i)\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|whole point|done when|success|saving (?:up )?for|training for|what matters|most important|main thing|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b"
 )
 
-PROMISE = re.compile(
+PROMISE = re.compile(  # e.g. I will send it
     r"(?i)\b(?:I(?:'ll| will| shall)|we(?:'ll| will)|I(?:'m| am) going to|we(?:'re| are) going to)\b|\b(?:I|we)(?:'ve| have)? (?:hereby )?(?:promise[ds]?|commit(?:ted)?(?: to| ourselves)|guarantee[ds]?|pledge[ds]?|swore|swear|gave (?:them|him|her|my|our) word|owe|vow(?:ed)?|told [\w. ]{1,30}? (?:that )?(?:we|I)(?:'d|'ll| would| will))\b|\byou have my word\b|\bmy word\b|\byou(?:'ll| will) (?:have|get) (?:the|my|it|them|your)\b"
 )
-HARD_PROMISE = re.compile(
+HARD_PROMISE = re.compile(  # e.g. I give you my word
     r"(?i)\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|won't)\b"
 )
 
-PREFER = re.compile(
+PREFER = re.compile(  # e.g. I'd rather sit at the aisle
     r"(?i)\b(?:I|we|my (?:wife|husband|son|daughter|partner|mother|mom|mum|father|dad|boss|client|kids?|team)|she|he|they)(?:'d| would)?(?: really| much| strongly| generally| usually| always| personally| still| do| definitely| kind of| tend to| would| also| both| actually)* (?:prefers?|favou?rs?|rather (?:not |have |go |see |use |keep |you |we |avoid |take |be |sit |stay )|dislikes?|hates?|detests?|loathes?|can't stand|cannot stand|can't tolerate|go for)\b"
     r"|\b(?:I|we)(?:'d| would) rather\b|\bI (?:really |also |just )?(?:don't|do not|can't|cannot|never|no longer) (?:like|eat|drink|do|enjoy|care for|want (?:any|to (?:sit|fly|stay|drive|get|be|hear|see))|touch|take|tolerate|have (?:dairy|gluten|meat|sugar|nuts)|handle|wear|use|work (?:on|past|after|before|weekends)|read)\b(?! know| it\b| to (?:be|say|think|admit)| that (?:much|often)| think| have| enough| about| how| understand)"
     r"|\bI(?:'m| am)(?: a| an| strictly| mostly| very| really| severely| quite| a bit| highly| also| not| no)* (?:vegetarian|vegan|pescatarian|gluten[- ]free|lactose|coeliac|celiac|diabetic|allergic|intolerant|left[- ]handed|colou?r[- ]?blind|kosher|halal|teetotal|fan of|morning person|night owl|more of an?|picky about|partial to|keen on|into (?:short|minimal))\b|\b(?:is|are) (?:severely |very |highly )?(?:allergic|vegetarian|vegan|lactose intolerant|gluten intolerant|diabetic|coeliac|celiac)\b|\b(?:nut|peanut|shellfish|dairy|penicillin|pollen|bee|latex|egg|soy|gluten|wheat) allergy\b"
@@ -225,28 +225,28 @@ PREFER = re.compile(
 )  # fmt: skip
 LASTING_LIKE = re.compile(r"(?i)\b(?:allerg|intoleran|vegetarian|vegan|celiac|coeliac|diabetic)")
 
-OWNED = re.compile(
+OWNED = re.compile(  # e.g. my flight is at 9:15
     r"(?i)\b(?:my|our|your|the|his|her|their|this|that|new|[A-Z]\w+'s|current)\s+(?P<what>(?:[\w'&/#-]+\s+){0,6}?[\w'&/#-]+?)(?:\s+(?:is|are|was moved|was changed|will be|has moved|has changed|moved|got moved|got pushed|has been|have been|had been|is now|changed|slipped|runs?|starts?|begins?|leaves?|lands?|ends?|opens?|closes?|departs?|arrives?|boards?|takes place|costs?|expires?|lasts?|lives?|stays?|sits?|listens?|goes|stands|became|was|falls|drops?|went|shifts?|shifted|gets?|remains?|comes? to|equals?|has|should be|needs to be|must be)\b|'s (?!(?:[\w'-]+ ){1,4}(?:is|are|was|will|has|starts?|goes|leaves|moved)\b)(?=\S)|\s*[:=]\s*)(?P<rest>.+)",
 )  # fmt: skip
-SETTING = re.compile(
+SETTING = re.compile(  # e.g. the deadline
     r"(?i)\b(?:budget|deadline|due date|limit|cap|address|phone|number|mobile|email|e-mail|name|surname|flight|train|room|port|branch|version|database|host|hostname|server|cluster|region|bucket|endpoint|url|repo|repository|project|path|folder|directory|account|iban|order|ticket|booking|reservation|confirmation|reference|seat|gate|platform|hotel|appointment|meeting|call|standup|interview|party|wedding|birthday|anniversary|launch|release|go-live|owner|contact|manager|boss|doctor|dentist|vet|landlord|teacher|tutor|supervisor|client|customer|supplier|vendor|accountant|lawyer|dose|dosage|medication|prescription|timezone|time zone|currency|language|size|shoe size|colou?r|model|plan|theme|code|pin|id|key|target|quota|discount|price|rate|fee|rent|salary|weight|height|width|length|temperature|blood pressure|capacity|timeout|interval|schedule|shift|pickup|delivery|arrival|departure|check-?in|check-?out|start|end|kickoff|location|venue|office|school|class|grade|subject|topic|title|codename|username|user ?name|handle|login|ssid|wifi|licen[cs]e plate|registration|guest list|headcount|menu|exam|due|delivery window|channel|environment|framework|runtime|stack|os|pronouns?|age|nickname|password|zip|postcode|postal code|count|total|sum|score|goal|threshold|margin|sla|retention|frequency|stage|status|role|position|employer|company|team|city|country|contract|subscription|car|laptop|phone number|surgery|operation|visit|session|lesson|rehearsal|concert|game|match|trip|holiday|vacation|move-in|closing|backup|log level|contact person|point of contact|po number|invoice|policy number|case|ticket number|vat|tax)\b",
 )  # fmt: skip
-TERSE_SETTING = re.compile(
+TERSE_SETTING = re.compile(  # e.g. the codename
     r"(?i)\b(?:topic|subject|theme|language|stack|codename|title|venue|owner|contact|branch|model|framework|plan|menu|password|status|location)\b"
 )
-KEY_VALUE = re.compile(
+KEY_VALUE = re.compile(  # e.g. standup: 9:15
     r"(?i)^(?!note|ps|fyi|hi|hey|update|example|question|answer|http|re\b)(?:[\w'/&.-]+ ){0,4}[\w'/&.-]+\s?[:=] ?(?=\S)"
 )
-PAST_VERB = re.compile(
+PAST_VERB = re.compile(  # e.g. we went there
     r"(?i)\b(?:was|were|had|did|didn't|wasn't|weren't|went|took|got|came|saw|made|said|told|gave|found|felt|left|bought|met|ate|drank|spent|paid|won|lost|thought|knew|began|started|finished|used|tried|ended|lasted|visited|watched|played|worked|happened|attended|[a-z]{3,}ed (?=a\b|the\b|my\b|our\b|in\b|at\b|for\b|to\b|with\b|up\b|it\b|out\b|about\b|over\b))\b"
 )
-PRESENT = re.compile(
+PRESENT = re.compile(  # e.g. the shop opens at 9
     r"(?i)\b(?:(?:starts?|begins?|ends?|opens?|closes?|leaves?|departs?|arrives?|lands?|boards?|comes?|costs?|lasts?|expires?|runs?|listens?|targets?|weighs?|sees? me|meets?|takes?|needs?|requires?|allows?|happens?|delivers?|collects?|returns?|gets? (?:back|in|his|her|their|my)|flies|goes live|ships|falls|moves?|hosts?|teaches|serves?|holds?|contains?|earns?|pays?|bills?|charges?|measures?|stands?|sits?|stays?|reads?|says?|owns?|send (?:it|them|this|that|everything))\b[^.;!?]{0,40}?\b(?:on|at|in|by|from|until|till|to|for|about|around|only|just)?\b|(?:I|we) (?:have|take|need|pay|use|get|do|eat|drink|earn|work|start|leave|arrive|inject|measure|swim|run|wake|sleep)\b|party of|group of|table for|room for|it's|there are|there's|(?:can|may) (?:have|be|take|go)|is|are|will|'ll|won't)\b",
 )  # fmt: skip
-PASSING = re.compile(
+PASSING = re.compile(  # e.g. really tired
     r"(?i)^(?:(?:so|really|very|quite|pretty|too|just|also|now|always|still|all|both|kind of|sort of|a bit|already|never|actually|definitely|absolutely|such|super|finally|probably|getting|going|being|coming|doing|looking|feeling|working|trying|having|taking|making)\b(?! (?:\d|on |at |in |the ))|(?:not|that|to|how|why|what|whether|if|where|because|when|like|about|of|fine|good|ok|okay|great|nice|here|there|done|ready|broken|failing|down|slow|stuck|amazing|awesome|important|hard|tough|beautiful|fun|cute|happy|sad|sick|proud|excited|interested|interesting|over|up|gone|growing|a (?:bit|lot|little|great|good|big|huge|nice|real|true|constant|reminder|blast|mess|pain|joke|joy|bummer|dream|thing|way|must))\b)"
 )
-SET_FACT = re.compile(
+SET_FACT = re.compile(  # e.g. call me Jo
     r"(?i)\b(?:reach me (?:at|on|under|by|via)|contact me (?:at|on|via|by)|I was born (?:on|in)|call me|my name(?:'s| is)|I go by|name's|you can call me|address me as)\s+(?!later|back|when|if|crazy|tomorrow|on\b|at\b|old|a\b)\w"
     r"|\b(?:we|I)(?:'re| are|'m| am)(?: currently| now| all| still)? (?:using|running|on (?=v?\d|Python|Node|Java|Postgres|[A-Z`])|based in|living in|located|staying (?:at|in)|flying|arriving|landing|leaving|working (?:at|for|with)|hosting|deploying to|in the [A-Z]{2,5}|taking \d|budgeted|a (?:party|group|family|team|class) of|\d+ (?:people|weeks|years)|targeting|moving to|booked (?:on|in|at|into)|available|free (?:on|after|from)|off (?:on|from)|out of office|due (?:on|at|in)|meeting|back (?:on|in|at))\b"
     r"|\b(?:we|I) (?:now |currently |also |only )?(?:use|run|deploy (?:to|on|from|with)|host|live in|live at|work (?:at|for|from|on|with)|take \d|weigh|drive a|own an?|moved to|changed to|switched to|upgraded to|store|bill|pay|have (?:a budget|up to|\d|an appointment|a meeting|a deadline|until|an? \w+ (?:on|at))|earn|fly|land|arrive|leave|depart|start (?:on|at|in)|meet (?:on|at|every)|teach \d*|need (?:it|this|them|everything|the [\w ]{1,30}) (?:by|before|on|at|in)|need \d|booked|scheduled|ordered|rescheduled|reserved|paid|got (?:the|a) (?:appointment|slot|booking))\b"
@@ -254,11 +254,11 @@ SET_FACT = re.compile(
     r"|\b(?:goes|go|belongs?|reports?|is handled|is managed|is owned|is led|is run|are sent|is sent|gets sent) (?:to|by) |^(?:please )?(?:ship|send|deliver|mail|post|bring|forward) (?:it |them |everything |this |that )?to |^(?:version|port|branch|room|gate|platform|seat) [\w.]+ (?:is|it is)\b|\bthere (?:will be|are|are going to be|'ll be|'s going to be) (?:now |only |actually )?\d+\b|^(?:deadline|budget|address|name|port|version|branch|date|time|venue|room|owner|contact|phone|email|limit|target|flight|hotel|order|guests|price|size|colou?r|language|timezone|quantity|location|status)\b\s*[:=-]\s*\S",
 )  # fmt: skip
 
-REVISES = re.compile(
+REVISES = re.compile(  # e.g. from now on
     r"(?i)\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|this point|\w+day) on(?:wards?)?|from here(?: on(?:wards?)?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes(?= (?:to|from|on|at|into)\b)|change (?:that|it|the|this|my|our)|(?:forget|ignore|never mind|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|everything (?:I|we)|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it(?! to [A-Z])|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|(?:bring|brought|bringing|brings) (?:the |my |our |it |this )?(?:[\w'-]+ ){0,3}(?:up|down|forward)|(?:wasn't|isn't|weren't|aren't|not) (?:long |big |small |quite )?enough|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|(?<!for )now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|(?:from|starting|as of|beginning) (?:this|next) (?:week|month|term|season|year)|starting (?:in )?(?:January|February|March|April|May|June|July|August|September|October|November|December)|nowadays|these days|in (?:the )?future|again|better|(?:more|less|extra) time|(?:is|are|'s) (?:early |soon |good |quite |more than )?enough|can wait (?:un)?til\w*|sold out|booked out|is full|fell ill|had to (?:move|change|switch|cut|cancel)|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|(?<!'m )(?<!am )(?:sorry|no|nope|wait|hmm)(?=, )|hold on|stop \w+ing)\b|, sorry\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)",
 )  # fmt: skip
-STRONG_CORRECTION = re.compile(
+STRONG_CORRECTION = re.compile(  # e.g. scratch that
     r"(?i)\b(?:(?:slipped|(?:was|got|been) (?:postponed|delayed|pushed back)) (?:to|until|till)|scratch that|strike that|correction|I meant|I misspoke|make (?:it(?! to [A-Z])|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the|everything (?:I|we)) |ignore (?:what|my|the|everything (?:I|we)) |disregard|instead of|(?:has|have|had|got|been|was|were) (?:been )?(?:moved|relocated|shifted|switched|postponed) to|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)"
     r"|^(?:oh )?(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |sorry |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
@@ -276,7 +276,7 @@ DONE = re.compile(
     r"(?: (?:not|never|always|only|now|also|be|have|has|had|been|will|won't|can|can't|must|should|may|need|going|to))*(?! (?:am|are|is|was|were)\b) \w+)\b"
 )
 """What somebody does: a pronoun or an auxiliary with its verb, or who changed something: "Management lifted the target"."""
-LIFTS = re.compile(
+LIFTS = re.compile(  # e.g. dairy is fine again
     r"(?i)\b(?:(?:is|are|'s|be|it's|that's|feel) (?:now |totally |perfectly |also |actually )?(?:fine|ok|okay|allowed|permitted|acceptable|alright|all right|free to|no problem|good to go|welcome|possible|back on|not (?:needed|necessary|required) any ?more|optional)(?: now| again| too| after all| from now on| with me| by me)?|(?:you|we|they) (?:can|may|could)(?: now| also| again)? (?=.*\b(?:now|again|after all|from now on|too|as well)\b)|(?:you|we|they) (?:now )?(?:can|may) (?:go ahead|ignore)|no need to|(?:don't|doesn't|do not|does not) (?:have to|need to|need|matter|apply)|no longer (?:applies|apply|need\w*|valid|hold\w*|matters?|necessary|required|in force|forbidden|a rule|true|relevant)?|(?:rule|ban|limit|restriction|freeze|embargo|ban) (?:on [\w ]{1,30} )?(?:is|has been|was|are)? ?(?:lifted|gone|over|off|dropped|cancel\w+|relaxed|void)|(?:lift|drop|forget|ignore|scrap|cancel|relax|ditch|waive|never mind) (?:(?:what|everything(?: that)?) (?:I|we) (?:said|told you|asked|wrote)|the|that|my|our) [\w' -]{0,40}?(?:rule|limit|ban|restriction|requirement|freeze|policy|cap|thing|bit|part)?|(?:isn't|aren't|no longer|not) (?:a )?(?:needed|necessary|required|secret|confidential|forbidden|off[- ]limits) any ?(?:more|longer)|isn't (?:needed|necessary|required)|not (?:a problem|an issue) any ?more|called off|off the table|is (?:cancelled|canceled|off|over))",
 )  # fmt: skip
 
@@ -323,14 +323,14 @@ def find_old_and_new(masked: str) -> tuple[str, tuple[int, int]] | None:
 
 # What a sentence is not
 
-REQUEST = re.compile(
+REQUEST = re.compile(  # e.g. can you always use tabs
     r"(?i)^(?:(?:also|and|oh|hey|so|ok(?:ay)?|please|by the way|btw)[, ]+)*(?:(?:can|could|would|will) you (?:please |maybe |just |also |kindly )?(?:always|never|not|make sure|keep|avoid|stop|stick|use|only|remember|switch|change|call me|refrain|ensure|move|update|set|limit|address)"
     r"|(?:can|could|shall|should|may) (?:we|you) (?:please |maybe |just |also )?(?:make|move|change|switch|push|raise|bump|lower|go with|bring|set|increase|cut|extend|postpone|use \w+ instead|stick|keep)|(?:how|what) about (?=[^?]*\binstead\b))",
 )  # fmt: skip
-TAG_QUESTION = re.compile(
+TAG_QUESTION = re.compile(  # e.g. no dogs, ok?
     r"(?i),? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$"
 )
-POLITE = re.compile(
+POLITE = re.compile(  # e.g. could you name the file by date
     r"(?i)^(?:(?:also|and|oh|hey|so|ok(?:ay)?|please|by the way|btw|hi|hello)[, ]+)*(?:(?:can|could|would|will) you (?:please |kindly |maybe |just )?(?:mind (?=\w+ing))?(?!(?:please )?(?:help|tell|give|provide|recommend|suggest|compare|explain|describe|show|share|find|look|think|believe|remember|imagine)\b)"
     r"|(?:can|could|may) (?=(?:the|my|our|all|every|any) )|would it be (?:possible|ok|okay) (?:that |if |for you to )(?:you )?)"
 )
@@ -369,13 +369,13 @@ ORDERS = re.compile(
 )
 """An order among instructions: it begins with a verb. Verbs that are nouns, too, have a word of an order behind them."""
 
-HYPOTHESIS = re.compile(
+HYPOTHESIS = re.compile(  # e.g. suppose we had no tests
     r"(?i)^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|i wish (?:i|we)\b|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
 )  # fmt: skip
-HEDGE = re.compile(
+HEDGE = re.compile(  # e.g. maybe we wait
     r"(?i)\b(?:maybe|perhaps|might|possibly|wonder(?:ing)?|would have|could have|(?:I|you|he|she|they|it) must have|(?:I|you|he|she|they|it|we) should have|(?:must|should) have(?! (?:an?|the|no|at|one|two|three|\d+|exactly|only|more|fewer|less|its|their|our|any|both|all)\b)|should (?:never|not) have (?:been|bought|gone|done|made|said|told|let|\w+ed)|supposedly|allegedly|i think (?:we|i|you) (?:could|should|might)|we could|i could|i guess|not sure|considering|thinking (?:about|of)|was thinking|for example|e\.g\. if|what if|as if|in case you|whether to|or should|hypothetical\w*|i'd (?:have|never have)|would you|do you|have you|pretend|joke|kidding|lol)\b",
 )  # fmt: skip
-PAST = re.compile(
+PAST = re.compile(  # e.g. last winter
     r"(?i)\b(?:yesterday|last (?:night|week|month|year|summer|winter|spring|fall|autumn|weekend|time|\w+day(?! of\b))|(?:\w+ )?(?:years?|months?|weeks?|days?|hours?|minutes?) ago|back then|back in|when i was|when we were|as a (?:kid|child)|in college|in high school|growing up|used to|once upon|the other day|earlier this (?:week|month|year)|recently|in (?:19|20)[01]\d|lately|this (?:past|morning))\b"
 )
 _TELLS = r"(?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned|swore|insisted|joked)"
@@ -386,35 +386,35 @@ REPORTS = re.compile(
     r"|^(?:my|our|the|his|her|their|an?) (?:[\w-]+ ){0,2}?(?:neighbou?r|land(?:lord|lady)|postman|colleague|co-?worker|friend|buddy|mate|roommate|flatmate|housemate|brother|sister|cousin|uncle|aunt|nephew|niece|(?:grand)?(?:mother|father|ma|pa)|mum|mom|dad|ex|boss|teacher|coach|plumber|cat|dog)(?:(?:'s \w+)? (?:never|always|only(?: ever)?) \w+(?<!s)s|s (?:never|always|only(?: ever)?) \w+)\b",
 )  # fmt: skip
 """Says what somebody else says or always does. It binds where that person has a say and does not speak to others."""
-NARRATES = re.compile(
+NARRATES = re.compile(  # e.g. he never called back
     r"(?i)\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b"
 )
 ASSESSES = re.compile(
     r"(?i)\b(?:looks?|seems?|appears?)(?: to be)?(?: \w+ly| so| much)? (?:correct|right|fine|good|great|ok|okay|wrong|broken|off)\b|\b(?:works?|passes|fails?|runs?) (?:fine |well |correctly |again )?now\b"
 )
 """Says how something is at the moment, which orders nothing."""
-TELLS_A_PLOT = re.compile(
+TELLS_A_PLOT = re.compile(  # e.g. in that film nobody sleeps
     r"(?i)\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b(?! (?:starts|begins|opens|ends|runs|is (?:at|on|due)|must|should)\b)"
 )
 TOLD_ME = re.compile(r"(?i), (?:he|she|they|the \w+) (?:told|said to|informed) (?:me|us)(?=[.!]?\s*$)")
-AUTHORITY = re.compile(
+AUTHORITY = re.compile(  # e.g. my doctor
     r"(?i)\b(?:doctor|dr|physician|gp|nurse|pharmacist|dentist|vet|boss|manager|legal|compliance|lawyer|client|customer|landlord|security|hr|finance|accountant|management|cto|ceo|cfo|principal|headmaster|board|auditor|therapist|cardiologist|dietitian|school|bank|insurance|police|council|supervisor|professor)\b"
 )
-FOREIGN_QUESTION = re.compile(
+FOREIGN_QUESTION = re.compile(  # e.g. これですか。
     r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$"
 )
 SAYS_DU = re.compile(r"(?i)\b(?:mit|per|beim|bitte|lieber|das) (?:du|sie)\b")
 GERMAN_NAME = re.compile(r"\b(?:ist|sind|lautet|hei(?:ß|ss)t) (?:jetzt |nun |doch |ab \w+ )?[A-ZÄÖÜ]")
-PLEDGE_VERB = re.compile(
+PLEDGE_VERB = re.compile(  # e.g. I'll always ask
     r"(?i)\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",
 )  # fmt: skip
-STEP_NOW = re.compile(
+STEP_NOW = re.compile(  # e.g. let me look
     r"(?i)\b(?:I|we)(?:'ll| will|'m going to) (?:now|first|next|start|begin|then|try|look|check|run|inspect|examine|open|read|see|also (?:check|look|run)|use (?:the )?(?:\w+ )?(?:tool|command|grep|find|sed|cat|ls|search)|be happy|be glad|do my best|help|need to|have to (?:look|see|check))\b|\blet(?:'s| me)\b"
 )
-HARM = re.compile(
+HARM = re.compile(  # e.g. the patient records
     r"(?i)\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|finance|budget|dashboard|access|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|tell|tells|talk\w*|giv\w+|give|promis\w*|commit\w*|third part\w+|names?|restart\w*|reboot\w*|salt|sugar|sodium|insulin|live|ship\w*|goes? live|board|speed\w*|drive|driving|swim\w*|knife|stove|visitors?|strangers?|location|photos?|pictures?|% off|percent off|escalat\w*|data|database|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
 )  # fmt: skip
-HARD = re.compile(
+HARD = re.compile(  # e.g. under no circumstances
     rf"(?i)\b(?:never|must not|mustn't|must never|under no circumstances|on no account|by no means|not allowed|not permitted|forbidden|prohibited|off[- ]limits|no-go|may not|may only|strictly|whatever you do|no exceptions|only (?:with|after|when|once|if) [\w' ]{{0,30}}|without (?:\w+ ){{0,4}}?{APPROVAL}|without (?:asking|checking)|only\b.{{0,60}}\b{APPROVAL}|needs? (?:\w+ ){{0,3}}?{APPROVAL}|requires? (?:\w+ ){{0,3}}?{APPROVAL}|(?:ask|(?:double[- ])?check|confirm|consult|clear it with|run (?:it|anything|everything) by)\b[^.]{{0,30}}\b(?:before|first)|allerg\w*)\b"
 )
 
@@ -449,7 +449,7 @@ GATED = re.compile(
 """Says who alone may do something, or for whose word it waits."""
 
 
-MOVED = re.compile(
+MOVED = re.compile(  # e.g. I've moved to Rome
     r"(?i)\b(?:I|we)(?:'ve| have|'re| are|'m| am)? (?:moved|moving|relocated|relocating) (?:back |over )?to\b"
 )
 JOINT = re.compile(r"(?i)(?:and|but|so|then|plus|also|or|just|remember|that|always)\b")
@@ -457,11 +457,11 @@ SUBJECT = re.compile(r"(?i)\b(?:I|he|she|they|it|you|we|there|who|which|that|thi
 CLAUSE_END = re.compile(r"[,;:!\u2014\u2013](?= |$)| - |\.(?= )| because | since ")
 TYPE_CONCEPTS = MappingProxyType({"address": "=address", "flight": "=flight", "version": "=version", "money": "=spend"})
 """Concepts that a value brings with it."""
-SETS_VALUE = re.compile(
+SETS_VALUE = re.compile(  # e.g. the port is
     r"(?i)(?:\b(?:is|are|be|was|now|called|named|call me|it's|we're|I'm|become|becomes)(?: (?:the|a|an|at|on|by|in|now))?|\bto(?: (?:the|a|an|in))?|[:=]) ?$"
 )
 VALUE_CONCEPTS = frozenset((*TYPE_CONCEPTS.values(), "=name"))
-BEFORE_VALUE = re.compile(
+BEFORE_VALUE = re.compile(  # e.g. at most
     r"(?i)\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$"
 )
 
@@ -474,7 +474,7 @@ TOLD_ORDER = re.compile(
 TELLS_OF = re.compile(r"(?i)(?:I|we|you|they|he|she|it)\b")
 TOLD_LIMIT = re.compile(r"(?i)\b(?:can't|cannot|must|max|at most|no more than|limit|budget)\b")
 
-STARTS_ORDER = re.compile(
+STARTS_ORDER = re.compile(  # e.g. please never call
     r"(?i)(?:please,? )?(?:never|always|do not|don't|you (?:must|mustn't|may not|have to|need to|are (?:not )?to))\b"
 )
 OBLIGES = re.compile(

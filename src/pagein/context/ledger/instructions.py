@@ -19,7 +19,7 @@ LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[
 _HEADER = re.compile(r"\s*---[ \t]*\n(?P<keys>(?:(?!---)[^\n]*\n){1,40}?)---[ \t]*(?:\n|$)")
 """The header of a Markdown file."""
 
-_FILE_KEYS = re.compile(
+_FILE_KEYS = re.compile(  # e.g. globs: *.py
     r"(?im)^(?:globs|alwaysApply|applyTo|(?:allowed-)?tools|model|argument-hint|trigger|paths)[ \t]*:"
 )
 _DESCRIBED = re.compile(r"(?im)^description[ \t]*:")
@@ -54,10 +54,10 @@ _FOREIGN = re.compile(
     r"|\b(?:old|previous|former|last|ex|other)[ -](?:\w+ )?(?:company|firm|job|team|boss|manager|client|school|flat|office)\b"
 )
 """An owner elsewhere, whose rules the speaker tells of. Rules of all others, such as a client, a ticket or a function, are the task."""
-_TO_AGENT = re.compile(
+_TO_AGENT = re.compile(  # e.g. follow these rules
     r"(?i)\b(?:you|your|follow(?:s|ed)?(?! this rule)|obey|respect|stick|adhere|appl(?:y|ies)|use|keep to|observe|binding|please|by them)\b(?<!the following)"
 )
-_ASKS = re.compile(
+_ASKS = re.compile(  # e.g. what do you make of them
     r"(?i)\W*(?:what|which|is|are|do|does|did|how|why|(?:should|can|could|would)\b(?!.*\b(?:follow|obey|respect|apply|use|adhere|observe)\b)|compare|summari[sz]e|explain|translate|review|check)\b"
 )
 
@@ -86,17 +86,17 @@ _FORCES = re.compile(
 )
 """A line that demands or forbids what its items name."""
 
-_NEGATES = re.compile(
+_NEGATES = re.compile(  # e.g. don'ts
     r"(?i)\b(?:never|don['\u2019]?ts?|do not|not to|avoid|forbidden|prohibited|must not|mustn['\u2019]t|should not|shouldn['\u2019]t|not allowed|not permitted|cannot|can['\u2019]t|banned|anti-?patterns?|off[- ]limits)\b|[\u274c\U0001f6ab\u26d4]"
 )
 _BOTH = re.compile(r"(?i)\bdo['\u2019]?s\b|\bdo (?:and|&|/|or)\b|\bviolat|\bbreak\b")
 """A heading over what to do, too: "Do's and don'ts", "Rules that you never violate"."""
 
-_CONDITION = re.compile(
+_CONDITION = re.compile(  # e.g. When you add a test
     r"(?i)\W*(?:\d+[.)] )?(?:when(?:ever)?|if|for|before|after|while|during|once|unless|in case|every time|each time|as soon as)\b"
 )
 _RECURS = re.compile(r"(?i)\W*(?:\d+[.)] )?(?:when(?:ever)?|if|before|after|every time|each time)\b")
-_IS_NEGATIVE = re.compile(
+_IS_NEGATIVE = re.compile(  # e.g. Never push
     r"(?i)\W*(?:never|no|not|don['\u2019]?t|do not|avoid|without|must not|forbidden|[\u274c\U0001f6ab\u26d4])"
 )
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
