@@ -408,6 +408,10 @@ GERMAN_NAME = re.compile(r"\b(?:ist|sind|lautet|hei(?:ß|ss)t) (?:jetzt |nun |do
 PLEDGE_VERB = re.compile(  # e.g. I'll always ask
     r"(?i)\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",
 )  # fmt: skip
+AGENT_DECIDES = re.compile(  # e.g. we settled on Postgres
+    r"(?i)\b(?:we|I)(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|picked|opted)\b|^decision: ?\S|\b(?:we|I)(?:'ll| will) (?:use|go with|stick)|\b(?:going|sticking) with\b"
+)
+AGENT_PROMISES = re.compile(r"(?i)\bI promise\b|\bfrom now on,? I\b")
 STEP_NOW = re.compile(  # e.g. let me look
     r"(?i)\b(?:I|we)(?:'ll| will|'m going to) (?:now|first|next|start|begin|then|try|look|check|run|inspect|examine|open|read|see|also (?:check|look|run)|use (?:the )?(?:\w+ )?(?:tool|command|grep|find|sed|cat|ls|search)|be happy|be glad|do my best|help|need to|have to (?:look|see|check))\b|\blet(?:'s| me)\b"
 )

@@ -24,6 +24,9 @@ _REASON = re.compile(  # e.g. no calls, because he sleeps
     r"(?i)(?:[,;]? (?:because|since (?=[a-z])|as (?:we|it|he|she|they|that|this|the|my|our|i)\b(?! soon| long| well)|so (?:that|we|it|i|they|he|she|please|you|the|my)\b|given that|seeing as|seeing that|considering|due to the fact|otherwise|thanks|thank you|thx|if that makes sense|if that's ok(?:ay)?|you know|i guess|i think|i suppose|honestly|to be honest|for what it's worth|as (?:i|you|we) (?:said|know|mentioned|discussed|agreed)|which (?:is|was|means|makes|would|i|we)|that's (?:why|how|just)|it(?:'s| is) (?:too|just|really|a|such)|or (?:else|we'll|it'll|they'll|he'll|she'll))\b"
     r"| ?[\u2014\u2013] ?(?=[a-z])| - (?=[a-z])|; | \((?=[a-z]))",
 )  # fmt: skip
+_BARE_REASON = re.compile(  # e.g. , because he sleeps
+    r"(?i)[,;]? (?:because|since|as|so that|given|seeing|considering|otherwise|thanks|thank|thx|or else|or (?:we|it|they))"
+)
 _FORCE = re.compile(  # e.g. unless I agree
     r"(?i)\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm|secret|confidential|private|surprise|allerg\w+|intoleran\w+|vegan|vegetarian|diabetic|c(?:o?e)liac|at a time)\b|\d|n't\b"
 )
@@ -123,14 +126,7 @@ def _drop_reason(text: str) -> str:
         if len(before) < MIN_CORE_CHARS + 4 or not _BINDS.search(before):
             continue
         has_value = re.search(r"\d", rest) and not re.search(r"\d", before)
-        is_bare_reason = bool(
-            re.match(
-                r"[,;]? (?:because|since|as|so that|given|seeing|considering|otherwise|thanks|thank|thx|or else|or (?:we|it|they))",
-                rest,
-                re.IGNORECASE,
-            )
-        )
-        if is_bare_reason and (not has_value or _STRONG.search(before)):
+        if _BARE_REASON.match(rest) and (not has_value or _STRONG.search(before)):
             return before
         if not _FORCE.search(rest[2:]) and not _NAMED.search(rest) and not has_value:
             return before

@@ -302,27 +302,14 @@ def _clause_likelihood(masked: str) -> float:
 def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
     """Read a sentence of the assistant: a decision or a commitment, no next step."""
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), sentence.masked.replace("\u2019", "'"))
-    if (
-        "?" in masked[-4:]
-        or english.HYPOTHESIS.match(masked)
-        or english.STEP_NOW.search(masked)
-        or english.PAST.search(masked)
-    ):
+    if "?" in masked[-4:] or english.HYPOTHESIS.match(masked):
         return None
-    if english.HEDGE.search(masked):
+    if any(pattern.search(masked) for pattern in (english.STEP_NOW, english.PAST, english.HEDGE)):
         return None
-    is_decision = re.search(
-        r"\b(?:we|I)(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|picked|opted)\b|^decision: ?\S|\b(?:we|I)(?:'ll| will) (?:use|go with|stick)|\b(?:going|sticking) with\b",
-        masked,
-        re.IGNORECASE,
-    )
-    kind: StatementKind | None = (
-        "decision"
-        if is_decision
-        else "commitment"
-        if english.PLEDGE_VERB.search(masked) or re.search(r"\bI promise\b|\bfrom now on,? I\b", masked, re.IGNORECASE)
-        else None
-    )
+    is_pledge = english.PLEDGE_VERB.search(masked) or english.AGENT_PROMISES.search(masked)
+    kind: StatementKind | None = "commitment" if is_pledge else None
+    if english.AGENT_DECIDES.search(masked):
+        kind = "decision"
     return None if kind is None else _statement(sentence, masked, kind, tuple(find_values(masked)))
 
 

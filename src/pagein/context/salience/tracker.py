@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
@@ -393,30 +394,26 @@ class SalienceTracker:
         tracker = cls()
         tracker.turn, tracker.order = state["turn"], state["order"]
         for key, *values in state["names"]:
-            tracker._names[key] = TrackedName(UseCounts(*values[: len(_USE)]), *values[len(_USE) :])
+            tracker._names[key] = TrackedName(UseCounts(*values[:_USE_FIELDS]), *values[_USE_FIELDS:])
         for kind, table in (("lines", tracker._lines), ("deeds", tracker._old_actions)):
             for key, *values in state[kind]:
-                line = table[key] = TrackedLine(UseCounts(*values[: len(_USE)]), *values[len(_USE) :])
+                line = table[key] = TrackedLine(UseCounts(*values[:_USE_FIELDS]), *values[_USE_FIELDS:])
                 line.names = tuple(line.names)
         tracker.tools, tracker._task_stems = set(state["tools"]), set(state["task"])
         tracker._stem_counts = dict(state["common"])
         return tracker
 
 
-_USE, _NAME, _LINE = (
-    tuple(attribute.name for attribute in fields(kind) if attribute.name not in ("use", "_names_with_context"))
+_USE_FIELDS = len(fields(UseCounts))
+_STORED = {
+    kind: attrgetter(*(one.name for one in fields(kind) if one.name not in ("use", "_names_with_context")))
     for kind in (UseCounts, TrackedName, TrackedLine)
-)
-"""The stored fields of each class, in the order of its constructor."""
+}
+"""Reads the stored fields of each class, in the order of its constructor."""
 
 
 def _state_rows(table: Mapping[str, TrackedName | TrackedLine]) -> list[list[Any]]:
-    return [[key, *_state_values(record.use), *_state_values(record)] for key, record in table.items()]
-
-
-def _state_values(record: UseCounts | TrackedName | TrackedLine) -> list[Any]:
-    names = _USE if isinstance(record, UseCounts) else _NAME if isinstance(record, TrackedName) else _LINE
-    return [getattr(record, name) for name in names]
+    return [[key, *_STORED[UseCounts](row.use), *_STORED[type(row)](row)] for key, row in table.items()]
 
 
 def _words_of(content: Content | None) -> str:

@@ -7,7 +7,7 @@ it names.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -216,11 +216,6 @@ class Fold:
 
     def _replaced_texts(self) -> Mapping[int, tuple[str, ...]]:
         return self.ledger.superseded_texts()
-
-    @property
-    def run_entries(self) -> Sequence[ViewEntry]:
-        """The entries of the run, in order; observations that came since the last view are not in them yet."""
-        return self.body.run
 
     @property
     def system_positions(self) -> tuple[int, ...]:

@@ -467,7 +467,7 @@ class ListReader:
     def _is_recorded_anew(self, place: int, item: Item) -> bool:
         """True for a message that is the recorded one at a place of the chain, in other words."""
         position = self.chain.position(place)
-        known = next((entry.item for entry in self.run.fold.run_entries if entry.first == position), None)
+        known = next((entry.item for entry in self.run.fold.body.run if entry.first == position), None)
         if not (isinstance(known, TaskStep) and isinstance(item, TaskStep)):
             return False
         return is_respelled(as_text(known.content), as_text(item.content))

@@ -161,7 +161,7 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
 
 def _newest_turn(run: RunState) -> tuple[int, protocol.Turn]:
     """The position of the newest action in view, if it acts in text, and the turn that it began."""
-    entries = run.fold.run_entries
+    entries = run.fold.body.run
     backwards = range(len(entries) - 1, -1, -1)
     acted = tuple(islice((at for at in backwards if isinstance(entries[at].item, steps.ActionStep)), 2))
     turn = protocol.Turn()
