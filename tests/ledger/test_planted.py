@@ -3,7 +3,7 @@
 import pytest
 
 from pagein.context.ledger.run_ledger import RunLedger
-from pagein.context.ledger.selection import render
+from pagein.context.ledger.selection import render, select_lines
 from pagein.evaluation.planted import PlantedCounts, build_session, count_survivors, plant
 
 
@@ -64,7 +64,7 @@ def test_the_ledger_keeps_what_was_planted(share, survivors, safety):
         for position, message in enumerate(session.messages):
             ledger.learn(position, message["content"], message["role"])
         chars = sum(len(text) for text in texts_of(session))
-        request = render(ledger.select(lambda position: True, int(chars * share), Letters()))
+        request = render(select_lines(ledger.items.values(), int(chars * share), Letters()))
         total += count_survivors(session, request)
     assert total.survivors / total.items >= survivors
     assert total.safety_survivors / total.safety >= safety

@@ -11,7 +11,7 @@ from pagein import AgentMemory
 from pagein.context.ledger import run_ledger
 from pagein.context.ledger.items import SURE_LIKELIHOOD, TEXT_MAX_CHARS
 from pagein.context.ledger.run_ledger import MAX_LIKELY, RunLedger
-from pagein.context.ledger.selection import render
+from pagein.context.ledger.selection import render, select_lines
 from pagein.context.ledger.shortening import shorten, tighten
 
 
@@ -35,7 +35,8 @@ def fold(*texts, speaker="user"):
 
 
 def show(ledger, tokens=100_000, hidden=lambda position: True):
-    return render(ledger.select(hidden, tokens, Letters())).splitlines()
+    items = (item for item in ledger.items.values() if hidden(item.position))
+    return render(select_lines(items, tokens, Letters())).splitlines()
 
 
 REVISIONS = (
@@ -395,7 +396,7 @@ def test_safety_rules_come_first_in_few_tokens():
 
 @pytest.mark.parametrize("tokens", [0, 5, 40, 100, 200, 300, 1_000])
 def test_a_selection_is_within_its_tokens_and_in_order(tokens):
-    lines = fold(*SESSION).select(lambda position: True, tokens, Letters())
+    lines = select_lines(fold(*SESSION).items.values(), tokens, Letters())
     assert len(render(lines)) <= tokens
     assert [line.item.key for line in lines] == sorted(line.item.key for line in lines)
 

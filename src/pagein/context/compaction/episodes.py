@@ -231,8 +231,8 @@ def summarize_stretch(
 def summarize_before(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     """Summarize every stretch before ``stop`` in ``tokens`` tokens together; older summaries stay."""
     stretches, visible = foldable_stretches(view, stop), visible_texts(view, stop)
-    for number, stretch in enumerate(stretches):
-        is_newest = number == len(stretches) - 1
+    for stretch in stretches:
+        is_newest = stretch is stretches[-1]
         if is_newest or not is_summary(stretch):
             yield summarize_stretch(view, stretch, tokens // len(stretches), visible, own=not is_newest)
 

@@ -218,17 +218,18 @@ def _remember(blocks: Blocks, key: BlockKey, render: Callable[[], LedgerBlock]) 
 
 
 def _render_statements(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
-    from pagein.context.ledger.selection import render  # noqa: PLC0415 - its patterns load where it shows
+    from pagein.context.ledger.selection import render, select_lines  # noqa: PLC0415 - its patterns load where it shows
 
     is_short = tokens <= SHORT_HEAD_MAX_TOKENS
     head = SHORT_HEAD if is_short else HEAD
     positions = {position for position, _ in due}
+    items = [item for item in ledger.items.values() if item.position in positions]
     frame = _count("ledger", f"{head}\n", view)
-    lines = ledger.select(positions.__contains__, tokens - frame, view.counter)
+    lines = select_lines(items, tokens - frame, view.counter)
     if is_short and (len(lines) < len(due) or any(line.form != "full" for line in lines)):
         head = TERSE_HEAD
         frame = _count("ledger", f"{head}\n", view)
-        lines = ledger.select(positions.__contains__, tokens - frame, view.counter, is_terse=True)
+        lines = select_lines(items, tokens - frame, view.counter, is_terse=True)
     text = f"{head}\n{render(lines)}" if lines else ""
     return LedgerBlock(text, _count("ledger", text, view) if text else 0)
 

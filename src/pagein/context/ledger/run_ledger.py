@@ -21,7 +21,6 @@ from pagein.context.ledger.items import (
 )
 from pagein.context.ledger.open_work import OpenLines
 from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
-from pagein.context.ledger.selection import LedgerLine, select_lines
 from pagein.context.ledger.speakers import Speakers
 from pagein.context.ledger.statements import BindingStatement, Speaker, find_statements
 from pagein.context.ledger.task_plans import TaskPlans
@@ -29,7 +28,6 @@ from pagein.context.ledger.waiting import WaitingItems
 from pagein.events.entries import Slot
 from pagein.events.handles import Place
 from pagein.events.steps import Observation, ToolCall, as_text
-from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
 """Current items of a ledger; beyond it the least valuable is dropped."""
@@ -156,13 +154,6 @@ class RunLedger:
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
-    def select(
-        self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter, *, is_terse: bool = False
-    ) -> tuple[LedgerLine, ...]:
-        """Return the lines of the current items whose step is hidden, within the tokens. See ``select_lines``."""
-        items = (item for item in self.items.values() if hidden(item.position))
-        return select_lines(items, tokens, counter, is_terse=is_terse)
-
     def find_open(
         self, is_hidden: Callable[[int], bool], hides_words: Callable[[int], bool], newest: int = -1
     ) -> OpenLines:
@@ -187,13 +178,10 @@ class RunLedger:
     def from_state(cls, state: Mapping[str, Any]) -> RunLedger:
         """Restore a ledger from ``to_state``."""
         ledger = cls()
-        for row in state["items"]:
-            item = item_from_state(row)
-            ledger.items[item.key] = item
+        ledger.items = {item.key: item for item in map(item_from_state, state["items"])}
+        ledger.superseded = {item.key: item for item in map(item_from_state, state["superseded"])}
+        for item in ledger.items.values():
             ledger._stem_counts.update(set(item.statement.subject))
-        for row in state["superseded"]:
-            item = item_from_state(row)
-            ledger.superseded[item.key] = item
         ledger.failures = FailureLedger.from_state(state["failures"])
         plans, waiting, *answers = state["open"]
         ledger.plans, ledger.waiting = TaskPlans.from_state(plans), WaitingItems.from_state(waiting)
@@ -230,8 +218,7 @@ class RunLedger:
         return item
 
     def _retire(self, item: LedgerItem, position: int) -> None:
-        del self.items[item.key]
-        self._stem_counts.subtract(set(item.statement.subject))
+        self._drop(item)
         self.superseded[item.key] = replace(item, replaced_by=position)
         while len(self.superseded) > MAX_REPLACED:
             del self.superseded[next(iter(self.superseded))]

@@ -273,14 +273,8 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
     """
     is_heading = masked.endswith(":") or " " not in masked
     is_foreign = not masked.isascii() and not has_english(masked)
-    if (
-        is_heading
-        or is_foreign
-        or english.ASKS_ONCE.match(masked)
-        or _is_story(masked)
-        or "\x00" in masked
-        or (len(masked) > LONG_CHARS and not values)
-    ):
+    is_long = len(masked) > LONG_CHARS and not values
+    if is_heading or is_foreign or is_long or "\x00" in masked or english.ASKS_ONCE.match(masked) or _is_story(masked):
         return 0.0
     if not english.PAST.search(masked) or english.OBLIGES.search(masked):
         return _clause_likelihood(masked)
@@ -377,7 +371,7 @@ def _may_revise(masked: str, values: tuple[TypedValue, ...]) -> bool:
         return False
     if english.LIFTS.search(masked):
         return True
-    return bool(english.REVISES.search(masked)) and (bool(values) or find_option(masked) is not None)
+    return bool(english.REVISES.search(masked)) and _has_value(masked, values)
 
 
 def _find_order(pattern: re.Pattern[str], masked: str) -> bool:
@@ -404,13 +398,8 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_past: bool) -> 
         return True
     if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= KEY_VALUE_MAX_WORDS:
         return True
-    if (
-        has_typed
-        and not is_past
-        and len(masked) <= STORY_CHARS
-        and not english.PAST_VERB.search(masked)
-        and english.PRESENT.search(masked)
-    ):
+    may_be_set = has_typed and not is_past and len(masked) <= STORY_CHARS
+    if may_be_set and not english.PAST_VERB.search(masked) and english.PRESENT.search(masked):
         return True
     fact = english.SET_FACT.search(masked) if may_hold else None
     return fact is not None and (has_value or bool(english.NAMES_SPEAKER.match(fact[0])))

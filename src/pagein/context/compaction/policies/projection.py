@@ -115,12 +115,10 @@ def _count_long_texts(messages: Sequence[Message]) -> int:
 
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     """Summarize every stretch before ``stop``; the newest one has the extract of the whole run."""
-    stretches = episodes.foldable_stretches(view, stop)
-    for number, stretch in enumerate(stretches):
-        is_newest = number == len(stretches) - 1
+    stretches, visible = episodes.foldable_stretches(view, stop), episodes.visible_texts(view, stop)
+    for stretch in stretches:
+        is_newest = stretch is stretches[-1]
         if is_newest or episodes.is_worth_folding(stretch):
-            summary = episodes.summarize_stretch(
-                view, stretch, tokens if is_newest else 0, episodes.visible_texts(view, stop)
-            )
+            summary = episodes.summarize_stretch(view, stretch, tokens if is_newest else 0, visible)
             if len(stretch) > 1 or stretch[0].item != SummaryStep(summary.summary or ""):
                 yield summary

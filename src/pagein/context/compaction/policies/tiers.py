@@ -90,8 +90,8 @@ class Tiers(CheckedFields):
             for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying)
             if not is_staying
         ]
-        for number, stretch in enumerate(stretches):
-            is_newest = number == len(stretches) - 1
+        for stretch in stretches:
+            is_newest = stretch is stretches[-1]
             episodes = [entry for entry in stretch if isinstance(entry.item, SummaryStep)]
             if is_newest and (high or len(episodes) >= self.episodes):
                 tokens_left = room - whole - (HANDLE_LINE_TOKENS * (len(stretches) - 1) if staying else 0)
