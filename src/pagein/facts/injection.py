@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -71,8 +70,7 @@ def format_memory_for_injection(
     with indexes.lock:
         index = indexes.find(data.get("facts"), weights)
         index.use_counter(counter or _DEFAULT_COUNTER)
-        request = (current_context or "", max_tokens, sections)
-        return index.text(request, lambda: _render(index, *request))
+        return index.text(current_context or "", max_tokens, sections)
 
 
 def _render(index: _FactIndex, context: str, max_tokens: int, sections: Sequence[_Section]) -> str:
@@ -176,7 +174,8 @@ class _FactIndex:
         self._places: list[int] = []
         self.counter: TokenCounter = _DEFAULT_COUNTER
         self._costs: dict[int, int] = {}
-        self._texts: OrderedDict[Hashable, str] = OrderedDict()
+        self.text = functools.lru_cache(MAX_TEXTS)(functools.partial(_render, self))
+        """Renders the facts for a context, a limit and sections, each of the last ones once."""
 
     def update(self, rows: list[_Row]) -> None:
         """Make the index that of these facts; only those that are new are read."""
@@ -191,7 +190,7 @@ class _FactIndex:
         self._places = [0] * (max(self.lines, default=-1) + 1)
         for place, key in enumerate(usable):
             self._places[self._numbers[key]] = place
-        self._texts.clear()
+        self.text.cache_clear()
 
     def _add(self, number: int, key: Hashable, row: _Row) -> None:
         content, label, confidence, avoid = row
@@ -219,7 +218,7 @@ class _FactIndex:
         if counter != self.counter:
             self.counter = counter
             self._costs.clear()
-            self._texts.clear()
+            self.text.cache_clear()
 
     def cost(self, number: int, room: int) -> int:
         """The tokens of a line; where it has more words than ``room``, their number is enough."""
@@ -230,15 +229,6 @@ class _FactIndex:
         if tokens is None:
             tokens = self._costs[number] = self.counter.text(line.text) + 1
         return tokens
-
-    def text(self, request: Hashable, render: Callable[[], str]) -> str:
-        """The text of a request, rendered where it is new."""
-        text = self._texts.get(request)
-        if text is None:
-            text = self._texts[request] = render()
-            if len(self._texts) > MAX_TEXTS:
-                self._texts.popitem(last=False)
-        return text
 
 
 def _distinct_rows(rows: list[_Row]) -> dict[Hashable, _Row]:
