@@ -67,3 +67,21 @@ def test_a_wait_that_is_cancelled_leaves_the_memory_to_others_and_close_cancels_
         assert model.was_cancelled
 
     asyncio.run(run())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # asyncio's, of the task
+@pytest.mark.parametrize("is_closed", [False, True], ids=["stopped", "closed"])
+def test_a_wait_in_a_loop_that_ended_keeps_nobody_waiting(is_closed):
+    model = LateModel()
+    memory = AsyncAgentMemory.open(":memory:", summarizer=model, **OPTIONS)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin(memory, model))
+    waiting = loop.create_task(memory.wait())
+    loop.run_until_complete(asyncio.sleep(0.1))
+    if is_closed:
+        loop.close()
+    asyncio.run(asyncio.wait_for(memory.view(), 20))
+    if not is_closed:
+        assert not loop.run_until_complete(asyncio.wait_for(waiting, 20))
+        loop.close()
+    asyncio.run(memory.close())

@@ -146,7 +146,9 @@ class MemoryRuntime:
         with self.turn_lock:
             self.check_open()
             self.fold_log()
-            turn = run_turn(self, operation.__name__, lambda run: operation(run, *args, **kwargs))
+            turn = run_turn(self, lambda run: operation(run, *args, **kwargs))
+            if self.telemetry is not None:
+                return self.telemetry.trace_turn(operation.__name__, turn)
             return drive(turn, self.perform)
 
     def fold_log(self) -> None:

@@ -47,13 +47,8 @@ def open_memory(runtime: MemoryRuntime) -> Flow[None]:
     runtime.is_folded = True
 
 
-def run_turn(runtime: MemoryRuntime, name: str, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
-    """Run one operation of an open memory, traced under this name where telemetry is on."""
-    turn = _run_turn(runtime, operation)
-    return turn if runtime.telemetry is None else runtime.telemetry.trace_turn(name, turn)
-
-
-def _run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
+def run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
+    """Run one operation of an open memory."""
     if runtime.was_cut_off:
         yield from fold_again(runtime)
     try:

@@ -1,6 +1,6 @@
 """Spans and metrics of a run for OpenTelemetry: its turns, what leaves the view, what comes back, summaries, searches.
 
-A turn is traced where its effects pass, so that no operation knows of it, sync or async. The application sets up the
+A turn is traced where its effects are performed, so that no operation knows of it. The application sets up the
 SDK and its exporters. Names are those of the conventions for generative AI where there are any, else begin with pagein.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from pagein._common.flows import drive
 from pagein._common.version import __version__
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
@@ -81,13 +82,13 @@ class Telemetry:
         )
         self._summary_began: int | None = None
 
-    def trace_turn(self, name: str, turn: Flow[T]) -> Flow[T]:
+    def trace_turn(self, name: str, turn: Flow[T]) -> T:
         """Run a turn. Its span, and one for each event within it, are made when it has ended."""
         if name in _UNTRACED:
-            return (yield from turn)
+            return drive(turn, self._runtime.perform)
         start, shown, events = time.time_ns(), self._runtime.state.page_in.in_last_view, list[TurnEvent]()
         try:
-            result = yield from self._follow(turn, events)
+            result = drive(turn, lambda effect: self._perform(effect, events))
         except BaseException as error:
             self._tell(TurnEvent("pagein.turn", {"turn": name}, start, time.time_ns(), error), events)
             raise
@@ -99,25 +100,17 @@ class Telemetry:
             self._tell(TurnEvent("pagein.turn", values, start, time.time_ns()), events)
         return result
 
-    def _follow(self, turn: Flow[T], events: list[TurnEvent]) -> Flow[T]:
-        """Run a turn, and note those of its effects that are events."""
+    def _perform(self, effect: AnyEffect, events: list[TurnEvent]) -> Any:
+        """Perform an effect, and note it where it is an event."""
+        start = time.time_ns()
         try:
-            effect = next(turn)
-            while True:
-                start = time.time_ns()
-                try:
-                    result = yield effect
-                except BaseException as error:  # noqa: BLE001 - it belongs inside the turn
-                    events += self._effect_events(effect, None, start, error)
-                    effect = turn.throw(error)
-                else:
-                    if not isinstance(effect, Call):  # nearly all are, and none of them is an event
-                        events += self._effect_events(effect, result, start, None)
-                    effect = turn.send(result)
-        except StopIteration as end:
-            return cast(T, end.value)
-        finally:
-            turn.close()
+            result = self._runtime.perform(effect)
+        except BaseException as error:
+            events += self._effect_events(effect, None, start, error)
+            raise
+        if not isinstance(effect, Call):  # nearly all are, and none of them is an event
+            events += self._effect_events(effect, result, start, None)
+        return result
 
     def _effect_events(
         self, effect: AnyEffect, result: Any, start: int, error: BaseException | None

@@ -65,11 +65,14 @@ class SummaryWriter:
         while self._worker is not None and self._job is not None:
             remaining = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
             self._worker.join(max(0.0, remaining))
+            loop = self._find_loop()
+            is_abandoned = self.abandoned.is_set() or (loop is not None and not loop.is_running())
             if not self._worker.is_alive():
                 if self._lost_with is None or not self._lost_with.is_closed():
                     return self._worker.result
-                self.begin(self._job)
-            if remaining < _POLL_SECONDS or self.abandoned.is_set():
+                if not is_abandoned:
+                    self.begin(self._job)
+            if is_abandoned or remaining < _POLL_SECONDS:
                 break
         return None
 
