@@ -80,8 +80,13 @@ def test_the_table_of_fidelity_reads_in_80_columns(run):
     assert kinds["constraint"][0] == kinds["constraint"][1] > 0
 
 
-def test_a_slow_writer_adds_nothing_to_a_turn_and_a_decent_one_keeps_the_prefix():
-    found = bench_blocking((demo_run(),), (8_000,), "tiers", COUNTER, lambda: None)[8_000]
+@pytest.fixture(scope="module")
+def blocking():
+    return bench_blocking((demo_run(),), (8_000,), "tiers", COUNTER, lambda: None)
+
+
+def test_a_slow_writer_adds_nothing_to_a_turn_and_a_decent_one_keeps_the_prefix(blocking):
+    found = blocking[8_000]
     assert found[SLOW].at_work > 10
     assert found[SLOW].asked
     assert found[NOBODY].asked == found[NOBODY].at_work == 0
@@ -91,7 +96,8 @@ def test_a_slow_writer_adds_nothing_to_a_turn_and_a_decent_one_keeps_the_prefix(
     assert found[SLOW].at(1.0) < 5_000
 
 
-def test_the_table_of_blocking_reads_in_80_columns(run):
+def test_the_table_of_blocking_reads_in_80_columns(run, blocking, monkeypatch):
+    monkeypatch.setattr("benchmarks.cli.summaries.bench_blocking", lambda *of, **options: blocking)
     code, out, _ = run("blocking", "--budgets", 8_000)
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80

@@ -25,12 +25,15 @@ def db(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit of open files")
-@pytest.mark.parametrize(
-    "words", ["log DB", "verify DB --rebuild-index", "recall DB crane", "retain DB --older-than 1d --yes", "worker DB --once"]
-)  # fmt: skip
-def test_a_command_opens_few_files_at_once(db, words):
-    command = shlex.join([sys.executable, "-m", "pagein", *words.replace("DB", str(db)).split()])
-    done = subprocess.run(["sh", "-c", f"ulimit -n {FILES}; {command}"], capture_output=True, text=True, check=False)
+def test_every_command_opens_few_files_at_once(db):
+    db = str(db)
+    commands = (
+        ["log", db], ["verify", db, "--rebuild-index"], ["recall", db, "crane"], ["worker", db, "--once"],
+        ["retain", db, "--older-than", "1d", "--yes"],
+    )  # fmt: skip
+    code = f"import sys; from pagein.cli import main; sys.exit(max(main(words) for words in {commands!r}))"
+    limited = ["sh", "-c", f"ulimit -n {FILES}; exec {shlex.join([sys.executable, '-c', code])}"]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -72,7 +75,7 @@ def test_a_command_that_takes_long_says_how_far_it_is(tmp_path, monkeypatch, wor
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor in a shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
 def test_a_command_runs_where_its_streams_are_closed(db, closed):
     command = shlex.join([sys.executable, "-m", "pagein", "log", str(db)])
     done = subprocess.run(["sh", "-c", f"{command} {closed}"], stderr=subprocess.PIPE, text=True, check=False)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 
 import pytest
 
@@ -63,9 +64,16 @@ def contents(store):
     return rows, told
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    path = tmp_path_factory.mktemp("filled") / "from.db"
+    fill(path)
+    return path
+
+
 @pytest.fixture
-def source(tmp_path):
-    fill(tmp_path / "from.db")
+def source(filled, tmp_path):
+    shutil.copy(filled, tmp_path)
     with contextlib.closing(open_store(tmp_path / "from.db")) as store:
         yield store
 

@@ -309,13 +309,13 @@ MACHINES = {
     a_snapshot_is_taken_although_an_undo_came: (
         moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere")
     ),
-    an_undo_keeps_half: moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere"),
+    an_undo_keeps_half: moves_only(Folding, "assistant_speaks", "undo", "goes_on_elsewhere"),
     a_late_result_rewrites_the_past: (moves_only(Folding, "assistant_calls", "user_interrupts", "result_comes_late")),
     a_pin_is_kept_in_mind_although_the_disk_was_full: moves_only(Folding, "user_speaks", "pin", "disk_is_full"),
     a_pin_leaves_with_what_stands_around_it: moves_only(Folding, "assistant_speaks", "pin", "compact"),
     a_result_of_recall_is_as_the_tool_wrote_it: Forging,
     joined_or_divided_words_are_an_edit: moves_only(Folding, "client_joins_or_divides", "clear_view"),
-    a_summary_can_end_its_own_frame: moves_only(Folding, "user_speaks", "assistant_speaks", "pin", "compact"),
+    a_summary_can_end_its_own_frame: moves_only(Folding, "user_speaks", "pin"),
 }
 """Machines that find a rare bug in any history; the plain one finds the others."""
 

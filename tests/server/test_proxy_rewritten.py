@@ -18,8 +18,8 @@ def test_a_first_message_that_changes_each_turn_is_one_run(stack, client, name, 
     script = calling()
     made = stack(script, window=6_000)
     play = Play(made, client, name)
-    for turn in range(40):
-        if turn == 20 and restart:
+    for turn in range(26):
+        if turn == 13 and restart:
             made = stack(script, window=6_000, store=made.store)
             play.http = made.http()
         play.turn(told_the_time(client, turn))

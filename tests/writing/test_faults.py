@@ -83,7 +83,11 @@ def test_each_fault_at_each_point_of_a_run(host, served, heard, colour):
     assert SECRET[3:] not in "".join((*heard, *memory.report().problems))
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    ("name", "colour"),
+    [*((name, "sync") for name in FAULTS), ("500", "async"), ("prose", "async")],
+    indirect=["colour"],
+)
 def test_a_fault_that_stays_leaves_extracts_and_is_told_once(host, served, heard, name):
     fault, _ = FAULTS[name]
     memory = host(summarizer=model_of(served(then=fault)))

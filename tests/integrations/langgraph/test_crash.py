@@ -11,24 +11,22 @@ import pytest
 from endpoint_play import EXAMPLES, example, reads_and_answers, with_endpoint
 from langchain_play import BUDGET, FACT
 
+from tests._support.scripts import run_script
+
 pytestmark = pytest.mark.slow
 
 LIFE = Path(__file__).parent / "langgraph_crash.py"
 
 
-def live(path, stop_at, how, calls):
-    return subprocess.run(
-        [sys.executable, LIFE, path, str(stop_at), how, str(calls)],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(("how", "calls", "stop_at"), [("sync", 26, 18), ("async", 22, 15)])
 def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, calls, stop_at):
     path = tmp_path / "run.db"
-    died = live(path, stop_at, how, calls)
+    died = subprocess.run(
+        [sys.executable, LIFE, path, str(stop_at), how, str(calls)],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
     assert died.returncode == 9, died.stderr
-    done = live(path, 0, how, calls)
+    done = run_script(LIFE, str(path), "0", how, str(calls))  # this process knows nothing of the other
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert FACT in told["answer"]
