@@ -76,14 +76,17 @@ def test_a_text_that_is_pasted_or_quoted_makes_no_rule(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_ten_statements_are_in_view_after_eighty_turns(language):
+def test_ten_statements_are_in_view_after_two_hundred_turns(language):
     binds, talk = SECTIONS[f"{language} binds"][:10], SECTIONS[f"{language} talk"]
     with AgentMemory.open(":memory:", budget=2_000) as memory:
-        for turn in range(80):
+        messages = []
+        for turn in range(200):
             said = binds[turn] if turn < len(binds) else f"{talk[turn % len(talk)]} ({turn})"
             answer = {"role": "assistant", "content": f"{talk[(turn + 1) % len(talk)]} ({turn})"}
-            memory.record_messages([{"role": "user", "content": said}, answer], whole=False)
-            if turn % 5 == 4:
+            messages += [{"role": "user", "content": said}, answer]
+            if turn % 10 == 9:
+                memory.record_messages(messages, whole=False)
+                messages = []
                 request = memory.to_messages()
                 assert memory.report().tokens <= 2_000
         assert memory.report().out

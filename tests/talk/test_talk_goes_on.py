@@ -39,7 +39,7 @@ def shared(before, request):
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, request, strict=False)))
 
 
-@pytest.mark.parametrize("budget", [1_000, 1_500, 3_000])
+@pytest.mark.parametrize("budget", [1_000, 3_000])
 def test_the_newest_scenes_of_a_story_are_in_every_request(budget):
     with AgentMemory.open(":memory:", budget=budget) as memory:
         requests = list(play(memory, 120))[-50:]
