@@ -77,6 +77,11 @@ def test_a_command_loads_nothing_of_the_others():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_the_help_of_all_commands_compiles_no_patterns_of_what_people_say():
+    code = "import sys; from pagein.cli import main; main(['--help']); assert 'pagein.context.ledger.english' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_the_version_is_that_of_the_package(run):
     from pagein import __version__
 

@@ -8,10 +8,11 @@ from facts_play import Scripted
 from pagein import ActionStep, AgentMemory, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.backends.memory import InMemoryLog
 from pagein.events.entries import FactsExtracted, Source
-from pagein.facts.extraction import pipeline
+from pagein.facts.extraction import rules
+from pagein.facts.extraction.candidates import Utterance
 from pagein.facts.extraction.model import RejectedAnswer, parse_answer
 from pagein.facts.extraction.pipeline import FactExtraction
-from pagein.facts.extraction.rules import Utterance, find_candidates
+from pagein.facts.extraction.rules import find_candidates
 from pagein.facts.owners import Owners
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
@@ -381,13 +382,12 @@ def test_extraction_never_speaks_for_the_tenant(facts_of, run):
 
 def test_a_memory_that_is_opened_for_each_turn_reads_hardly_anything_again(tmp_path, monkeypatch):
     read = []
-    find_candidates = pipeline.find_candidates
 
     def counting(utterances):
         read.append(len(utterances))
         return find_candidates(utterances)
 
-    monkeypatch.setattr(pipeline, "find_candidates", counting)
+    monkeypatch.setattr(rules, "find_candidates", counting)
     for turn in range(30):
         with AgentMemory.open(tmp_path / "run.db", session="run", user="ana") as memory:
             memory.record(TaskStep(f"Is boat {turn} at the pier?"))

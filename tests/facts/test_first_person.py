@@ -5,7 +5,8 @@ import pytest
 from pagein import TaskStep
 from pagein.backends.memory import InMemoryLog
 from pagein.events.entries import Source
-from pagein.facts.extraction.rules import Utterance, find_candidates
+from pagein.facts.extraction.candidates import Utterance
+from pagein.facts.extraction.rules import find_candidates
 
 STATED = {
     "knowledge": (

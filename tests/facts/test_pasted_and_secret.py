@@ -6,7 +6,8 @@ from pagein import AgentMemory, TaskStep
 from pagein.context.ledger.statements import find_statements
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
-from pagein.facts.extraction.rules import Utterance, find_candidates
+from pagein.facts.extraction.candidates import Utterance
+from pagein.facts.extraction.rules import find_candidates
 
 SECRETS = (
     "export DB_PASSWORD=letmein", "run --password letmein", "curl -u admin:letmein https://x.org", "mysqldump -u root -pletmein shop",

@@ -20,8 +20,8 @@ from pagein.errors import ConfigurationError
 from pagein.events.entries import Source
 from pagein.events.steps import TEXT_OBSERVATION, Opaque
 from pagein.facts import FactError, Owners
+from pagein.facts.extraction.candidates import Utterance
 from pagein.facts.extraction.model import extraction_request, parse_answer
-from pagein.facts.extraction.rules import Utterance
 from pagein.facts.procedures import MAX_STEPS, STEP_MAX_CHARS, TASK_MAX_CHARS, current_tasks, derive_procedure
 from pagein.facts.settings import Settings
 

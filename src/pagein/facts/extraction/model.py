@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.events.secrets import holds_secret
 from pagein.facts.contradiction import specifics
-from pagein.facts.extraction.rules import Utterance
+from pagein.facts.extraction.candidates import Utterance
 from pagein.facts.fact import PROCEDURE, Fact, FactError, checked_category, checked_confidence, checked_content
 from pagein.facts.owners import Owners
 from pagein.facts.reconcile import FactDraft

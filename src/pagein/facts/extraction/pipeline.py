@@ -17,8 +17,8 @@ from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import ends_in_call
 from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.facts.contradiction import is_corrected_by, is_near, slot_terms
+from pagein.facts.extraction.candidates import RETRACTION, FactCandidate, Utterance
 from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
-from pagein.facts.extraction.rules import RETRACTION, FactCandidate, Utterance, find_candidates
 from pagein.facts.fact import Fact, parse_fact_id
 from pagein.facts.ranking import statement_text
 from pagein.facts.reconcile import FactDraft
@@ -151,6 +151,8 @@ class FactExtraction:
     def _extract_span(self, utterances: list[Utterance], read: ReadEntries, start: int, stop: int) -> tuple[Fact, ...]:
         model = self.model
         if model is None or not utterances:
+            from pagein.facts.extraction.rules import find_candidates  # noqa: PLC0415 - its patterns compile where a text is read
+
             stated, drafts = list[Fact](), tuple[FactDraft, ...]()
             for part in _split_by_time(find_candidates(utterances)):
                 stated += self._facts.state_facts(drafts, strict=False) if drafts else ()

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pagein.context.ledger.english import spell_out
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
 from pagein.facts.extraction import first_person
+from pagein.facts.extraction.candidates import RETRACTION, FactCandidate, Utterance
 from pagein.facts.fact import FactError, checked_content
 from pagein.search.tokenizer import is_surely_english
 
 MAX_SENTENCE_CHARS = 400
 """Characters of a sentence; a longer one states more than a fact."""
-
-RETRACTION = "retraction"
-"""Category of a candidate that the user takes back: it is no fact, and the fact that says the same leaves."""
 
 PERSONAL_CONFIDENCE = 0.85
 """Confidence in what people say of themselves."""
@@ -80,31 +78,6 @@ _VALUES = _rules(
     (r"^(?P<fact>(?:the|our|my) [\w' -]{2,40}? (?:is|are|starts|ends) (?:on )?(?!" + _PASSING + r")(?-i:.*(?:\d|\b[A-Z]\w|`)).*)$", "knowledge", 0.85),
 )  # fmt: skip
 """What a correction says to be the value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Utterance:
-    """A text with its source; ``speaker`` is ``user``, ``answer`` or ``tool``; ``rewritten`` if it is a message's new wording."""
-
-    speaker: str
-    text: str
-    source: Source
-    rewritten: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FactCandidate:
-    """A possible fact with its source; ``corrects`` if it corrects an earlier one, or says that something changed.
-
-    ``rewritten`` if it is of a message's new wording.
-    """
-
-    content: str
-    category: str
-    confidence: float
-    source: Source
-    corrects: bool = False
-    rewritten: bool = False
 
 
 def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...]:
