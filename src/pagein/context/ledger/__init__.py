@@ -1,5 +1,5 @@
-"""The run ledger: rules, limits, decisions, goals, commitments, preferences and current values said in the run.
+"""The run ledger: what was said in the run and holds, what failed, and what is open.
 
-``statements`` recognises them without a model, ``run_ledger`` keeps the newest form of each and renders those whose
-steps are not in view. All of it is pure.
+``own_words`` finds the speaker's sentences, ``statements`` those that bind; ``run_ledger`` keeps the newest form of each
+beside ``failures``, ``task_plans``, ``waiting`` and ``answers``; ``block`` writes what is out of view. All of it is pure.
 """

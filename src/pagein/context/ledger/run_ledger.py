@@ -1,4 +1,4 @@
-"""The run ledger: a fold of what was said into what holds now, and its lines for a view. Pure and bounded."""
+"""The run ledger: a fold of what was said and done into what holds now, what failed and what is open. Pure and bounded."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ class VisibleContentCache:
     def content(self, view: View) -> VisibleContent:
         """Return the visible content of a view, and drop what left it from the cache."""
         parser = view.tracker.parser
-        contents = [self._parse_entry(entry, parser) for entry in self._entries_of(view)]
-        return VisibleContent.merge(contents)
+        return VisibleContent.merge([self._parse_entry(entry, parser) for entry in self._entries_of(view)])
 
     def hidden_names(self, names: AbstractSet[str], view: View, but: ViewEntry) -> set[str]:
         """Return those of the names that are in no entry of the view but this one."""
