@@ -182,3 +182,12 @@ def test_a_text_without_the_change_or_of_nothing_else_gives_none():
     text = file_text("alpha", 4)
     for lines in ((), ("another line of text",), tuple(line_of("alpha", number) for number in range(1, 5))):
         assert choose_file_lines(text, FileUse("a", 9, frozenset(lines)), (), (), 500, ANY_ESTIMATE) == ""
+
+
+def test_what_was_removed_does_not_come_back():
+    agent = Agent()
+    agent.lose("alpha")
+    agent.memory.remove("s1")
+    agent.lose(*NAMES[1:])
+    agent.edit("alpha", 15)
+    assert line_of("alpha", 16) not in agent.file_lines()

@@ -45,6 +45,8 @@ def _lines_of_file(run: RunState, view: View, use: FileUse, tokens: int) -> Flow
     for position in positions_of(view.tracker, use):
         if tokens < PAGE_IN_MIN_TOKENS:
             break
+        if position in run.fold.removed:
+            continue
         for entry in (yield from Read(position, position + 1)):
             calls = entry.body.tool_calls if isinstance(entry.body, ActionStep) else ()
             for index, call in enumerate(calls):
