@@ -1,7 +1,7 @@
 """What was sent is remembered, and can be rendered again byte for byte from the log."""
 
 import asyncio
-import gzip
+import bz2
 import hashlib
 import json
 import sqlite3
@@ -27,7 +27,7 @@ from pagein.memory.requests import encode_record
 from pagein.testing.scripted_writer import ScriptedModel
 from pagein.tokens import Budget
 
-TALK = Path(pagein.__file__).parent / "evaluation" / "recorded" / "talk.json.gz"
+TALK = Path(pagein.__file__).parent / "evaluation" / "recorded" / "talk.json.bz2"
 
 
 def send_all(memory, rows, format="openai"):
@@ -52,7 +52,7 @@ def assert_same(memory, sent):
 
 
 def spoken_rows(turns=40):
-    conversation = json.loads(gzip.decompress(TALK.read_bytes()))[0]["conversation"]
+    conversation = json.loads(bz2.decompress(TALK.read_bytes()))[0]["conversation"]
     speakers = {conversation["speaker_a"]: "user", conversation["speaker_b"]: "assistant"}
     sessions = sorted((key for key in conversation if key.startswith("session_") and key[8:].isdigit()), key=len)
     talk = [turn for key in sessions for turn in conversation[key]]

@@ -1,7 +1,8 @@
-"""LoCoMo's and LongMemEval's files, plain or gzipped, as conversations and questions."""
+"""LoCoMo's and LongMemEval's files, plain or compressed by gzip or bzip2, as conversations and questions."""
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import gzip
 import json
@@ -119,9 +120,8 @@ def _parse(path: Path, kind: str, parse: Callable[[Any], T]) -> T:
 def _read_json(path: Path) -> Any:
     try:
         data = path.read_bytes()
-        if data.startswith(b"\x1f\x8b"):
-            data = gzip.decompress(data)
-        return json.loads(data)
+        unpack = {b"\x1f\x8b": gzip.decompress, b"BZ": bz2.decompress}.get(data[:2], bytes)
+        return json.loads(unpack(data))
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from error
     except (ValueError, EOFError, zlib.error, RecursionError) as error:

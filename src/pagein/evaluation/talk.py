@@ -99,7 +99,7 @@ def read_talks(path: Path, questions: int, pool: Path | None, tokens: int, count
 
 def demo_talk() -> Talk:
     """Return the bundled chat: ten sessions of LongMemEval, and questions about four of them."""
-    with resources.as_file(resources.files("pagein.evaluation") / "recorded" / "talk.json.gz") as path:
+    with resources.as_file(resources.files("pagein.evaluation") / "recorded" / "talk.json.bz2") as path:
         return next(talks_of_conversations(read_locomo(path), 10))
 
 
