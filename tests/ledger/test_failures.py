@@ -7,7 +7,7 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.registry import POLICIES
-from pagein.context.ledger.error_lines import error_key, find_errors
+from pagein.context.ledger.error_lines import error_key, errors_of_readers, find_errors
 from pagein.context.ledger.failures import GONE_HEAD, FailureLedger, select_failures
 from pagein.events.entries import Compaction
 
@@ -117,6 +117,49 @@ class Words:
 
     def image(self, image):
         return 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cmd": "sed -n '1,80p' src/errors.ts", "workdir": "/w"},
+        {"command": "cd src && nl -ba errors.ts | sed -n 10,40p"},
+        {"command": ["bash", "-lc", "cat src/errors.ts"]},
+        {"cmd": 'rg -n "error|failed" src; echo; head -5 README.md || true'},
+    ],
+)
+def test_text_that_a_command_prints_from_a_file_did_not_fail_now(arguments):
+    call = ToolCall("c", "exec_command", json.dumps(arguments))
+    text = "function describe(error: unknown): string {\nFailure pattern: the pane is closed"
+    own = "sed: can't read src/b.ts: No such file or directory"
+    assert find_errors(text, failed=False)
+    ledger = FailureLedger()
+    ledger.learn(1, 0, call, Observation("c", text))
+    assert ledger.find_hidden(lambda _: True) == ()
+    ledger.learn(2, 0, call, Observation("c", f"{text}\n{own}"))
+    assert [line.result.error for line in ledger.find_hidden(lambda _: True)] == [own]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cmd": "make && cat src/errors.ts"},
+        {"command": "cat build.log"},
+        {"command": "tail -20 /tmp/test-run"},
+        {"command": "sed -n 1,5p a.ts\npytest"},
+        {"command": 3},
+        {"path": "src/errors.ts"},
+    ],
+)
+def test_what_a_command_ran_or_logged_may_have_failed(arguments):
+    call = ToolCall("c", "bash", json.dumps(arguments))
+    assert errors_of_readers(call, ("ValueError: no",)) == ("ValueError: no",)
+
+
+def test_a_shell_without_the_reading_program_failed():
+    call = ToolCall("c", "bash", '{"command": "rg x"}')
+    errors = ("/bin/bash: line 1: rg: command not found",)
+    assert errors_of_readers(call, errors) == errors
 
 
 def learn(*results):

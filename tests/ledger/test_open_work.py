@@ -275,6 +275,28 @@ def test_what_goes_on_elsewhere_is_named_until_it_is_over(id):
         assert block_of(memory) == ""
 
 
+@pytest.mark.parametrize("head", ["Process exited with code 0", "Exit code: 1", "exit_code: 0"])
+def test_a_program_whose_result_says_that_it_exited_is_over_however_long_its_output(head):
+    output = "\n".join(f'{{"status": "pending", "state": "OPEN", "check": {number}}}' for number in range(60))
+    work = RunLedger()
+
+    def learn(position, name, arguments, result):
+        work.learn_result((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))
+
+    learn(1, "exec_command", {"cmd": "gh pr view"}, "Chunk ID: bc1\nProcess running with session ID 83314\nOutput:\n")
+    learn(
+        2, "write_stdin", {"session_id": 83314, "chars": ""}, "Chunk ID: bc2\nProcess running with session ID 83314\n"
+    )
+    assert [item.id for item in work.find_open(lambda _: True, lambda _: True).waiting] == ["83314"]
+    learn(
+        3,
+        "write_stdin",
+        {"session_id": 83314, "chars": ""},
+        f"Chunk ID: bc3\nWall time: 0.0\n{head}\nOutput:\n{output}",
+    )
+    assert work.find_open(lambda _: True, lambda _: True).waiting == ()
+
+
 def test_what_is_stopped_by_a_call_that_names_it_is_over_and_what_is_only_looked_at_is_not():
     def learn(position, name, arguments, result):
         work.learn_result((position, 0), ToolCall("c", name, json.dumps(arguments)), Observation("c", result))

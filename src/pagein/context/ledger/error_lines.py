@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from pagein.context.salience.lines import FILE_LINE, NO_ERROR, has_part
+from pagein.events.identifiers import parse_arguments
 from pagein.events.quoting import unquote_lines
-from pagein.events.steps import Observation, as_text
+from pagein.events.steps import Observation, ToolCall, as_text
 
 MAX_ERRORS_PER_RESULT = 3
 """Errors of one result, its last ones: a traceback ends with its reason, a test run with its list."""
@@ -83,6 +84,43 @@ _VARYING = re.compile(
 )
 """What differs between two runs of the same command with the same error. It begins with its first characters: without, a
 search takes four times as long."""
+
+
+_COMMAND_KEYS = ("command", "cmd")
+_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
+_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_READERS = frozenset(
+    ("awk", "bat", "cat", "cd", "echo", "egrep", "find", "grep", "head", "jq", "less", "ls", "nl", "pwd", "rg", "sed", "sort", "tail", "tree", "true",
+     "uniq", "wc")
+)  # fmt: skip
+"""Programs that print files, and those that agents put beside them."""
+
+_SHELLS = frozenset(("bash", "sh", "zsh"))
+
+_RUN_OUTPUT = re.compile(r"(?i)\.(?:log|out|err|txt)\b|/tmp/|\boutput\b")
+"""Names of files in which a program's output is kept: an error in one did happen."""
+
+
+def errors_of_readers(call: ToolCall, errors: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the errors in a call's result; where it only prints files, those of the printing programs: the others are text.
+
+    >>> show = ToolCall("1", "bash", '{"command": "cd src && nl -ba a.ts | sed -n 1,40p"}')
+    >>> errors_of_readers(show, ("function f(error: unknown): string {", "nl: a.ts: No such file or directory"))
+    ('nl: a.ts: No such file or directory',)
+    """
+    if not _shows_files(call):
+        return errors
+    return tuple(error for error in errors if error.partition(":")[0].rpartition("/")[2] in _READERS | _SHELLS)
+
+
+def _shows_files(call: ToolCall) -> bool:
+    fields = parse_arguments(call.arguments)
+    value = next((fields[key] for key in _COMMAND_KEYS if key in fields), None)
+    command = value[-1] if isinstance(value, list) and value else value
+    if not isinstance(command, str) or _RUN_OUTPUT.search(command):
+        return False
+    parts = [part.split() for part in _COMMAND_END.split(_QUOTED.sub("_", command))]
+    return all(part[0] in _READERS for part in parts if part)
 
 
 def has_failed(observation: Observation) -> bool:

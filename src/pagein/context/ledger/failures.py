@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pagein.context.ledger.error_lines import clip_line, error_key, find_errors, has_failed
+from pagein.context.ledger.error_lines import clip_line, error_key, errors_of_readers, find_errors, has_failed
 from pagein.events.handles import Place, place_handle
 from pagein.events.identifiers import format_call
 from pagein.events.steps import Observation, ToolCall, as_text
@@ -71,7 +71,10 @@ class FailureLedger:
 
     def learn(self, position: int, index: int, call: ToolCall, observation: Observation) -> None:
         """Fold the result of a call of the step at this position."""
-        errors = find_errors(as_text(observation.content), failed=has_failed(observation))
+        failed = has_failed(observation)
+        errors = find_errors(as_text(observation.content), failed=failed)
+        if errors and not failed:
+            errors = errors_of_readers(call, errors)
         if not errors and not self._results:
             return
         by_key = {error_key(error): error for error in errors}

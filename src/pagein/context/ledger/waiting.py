@@ -44,6 +44,9 @@ _IS_OVER = re.compile(
 _STATUS = re.compile(r"(?i)\b(?:status|state)[\"']?\s*[>:=]\s*[\"']?(?P<status>[a-z][a-z _-]*)")
 """A status with its label, as in JSON or in a notice: ``"status": "running"``, ``<status>completed``."""
 
+_EXITED = re.compile(r"(?im)^\W*(?:process )?exit(?:ed)?(?: with)?[ _-](?:code|status)\W{1,3}\d")
+"""The line of a tool, before the output of a program, that says that it has ended: of what the call names, and no page or mail."""
+
 _ENDS = re.compile(r"(?i)kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect")
 """The name or the arguments of a call that ends what it names: ``kill_shell``, ``kill 48213``."""
 
@@ -105,7 +108,8 @@ class WaitingItems:
         for part in _parts(result):
             self._end_named_in(place[0], part, call.name)
         ends = not has_failed and (_ENDS.search(call.name) or _ENDS.search(call.arguments)) is not None
-        is_over = _reads_as_over(result, 0, result if _is_short(result) else "")
+        has_exited = _EXITED.search(result, 0, NOTICE_CHARS) is not None
+        is_over = True if has_exited else _reads_as_over(result, 0, result if _is_short(result) else "")
         for id, item in list(self._items.items()):
             is_named = item.end is None and id in call.arguments and _pattern_of(id).search(call.arguments)
             if is_named and (ends if is_over is None else is_over):
