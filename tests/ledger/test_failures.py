@@ -156,6 +156,32 @@ def test_what_a_command_ran_or_logged_may_have_failed(arguments):
     assert errors_of_readers(call, ("ValueError: no",)) == ("ValueError: no",)
 
 
+CODEX = "Chunk ID: 3f2e47\nWall time: 0.0000 seconds\nProcess exited with code {}\nOriginal token count: 9\nOutput:\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "output", "errors"),
+    [
+        ("gh pr diff 7 -- a.md", 1, "accepts at most 1 arg(s), received 2", ["accepts at most 1 arg(s), received 2"]),
+        ("node run.mjs", 1, "Cannot find module 'sdk'", ["Cannot find module 'sdk'"]),
+        ("node run.mjs", 0, "Cannot find module 'sdk'", []),
+        ("git branch -vv | grep gone", 1, "", []),
+        ("rg -n nothing src", 1, "", []),
+        (
+            "rg -n throw src missing",
+            2,
+            "src/a.ts:3: throw error\nrg: missing: No such file",
+            ["rg: missing: No such file"],
+        ),
+    ],
+)
+def test_what_failed_with_an_exit_code_in_the_head_of_codex(command, code, output, errors):
+    ledger = FailureLedger()
+    call = ToolCall("c", "exec_command", json.dumps({"cmd": command}))
+    ledger.learn(1, 0, call, Observation("c", CODEX.format(code) + output))
+    assert [line.result.error for line in ledger.find_hidden(lambda _: True)] == errors
+
+
 def test_a_shell_without_the_reading_program_failed():
     call = ToolCall("c", "bash", '{"command": "rg x"}')
     errors = ("/bin/bash: line 1: rg: command not found",)

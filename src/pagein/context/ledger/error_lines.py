@@ -19,7 +19,7 @@ SCANNED_CHARS = 40_000
 ERROR_MAX_CHARS = 300
 """Characters of an error."""
 
-_EXIT_CODE = re.compile(r"(?i)<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]")
+_EXIT_CODE = re.compile(r"(?i)<returncode>\s*[1-9]|\bexit(?:ed)?(?: with)?[ _-](?:code|status)\W{1,3}[1-9]")
 _FAILURE_WORD = re.compile(
     r"(?i)\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b"
 )
@@ -75,8 +75,9 @@ _TEST_LOG = re.compile(r"\s+\S+_test\.go:\d+: ")
 _NOISE = re.compile(
     r"(?i)\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
     r"|\[ERROR\] (?:(?:->|re-run|to see|for more|failures:).*)?|={3,}.*={3,}|-{3,}(?! FAIL: ).*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*"
+    r"|output:|process exited with code \d+|(?:chunk id|wall time|original token count|total output lines): .*"
 )
-"""Lines around an error that say nothing of their own: marks, rules, counts, places."""
+"""Lines around an error that say nothing of their own: marks, rules, counts, places, and what Codex puts before an output."""
 
 _VARYING = re.compile(
     r"[\d:/lL](?i:(?<=0)x[0-9a-f]+|(?<=l)(?<!\w.)ine \d+|(?<=:)\d+(?=[:)\s]|$)|(?<=/)tmp/[\w.-]+|(?<=\d)(?<!\w.)(?:"

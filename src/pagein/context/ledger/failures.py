@@ -71,9 +71,8 @@ class FailureLedger:
 
     def learn(self, position: int, index: int, call: ToolCall, observation: Observation) -> None:
         """Fold the result of a call of the step at this position."""
-        failed = has_failed(observation)
-        errors = find_errors(as_text(observation.content), failed=failed)
-        if errors and not failed:
+        errors = find_errors(as_text(observation.content), failed=has_failed(observation))
+        if errors and observation.status != "error":
             errors = errors_of_readers(call, errors)
         if not errors and not self._results:
             return
