@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.page_in.files import FileUse, choose_file_lines, path_of
+from pagein.context.page_in.files import FileUse, choose_file_lines, file_block, path_of
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens.estimates import ANY_ESTIMATE
@@ -29,7 +29,8 @@ class Agent:
 
     def __init__(self, log=None, **options):
         self.log = InMemoryLog() if log is None else log
-        self.memory = AgentMemory(self.log, budget=BUDGET, clock=count(1.0).__next__, **options)
+        options = {"budget": BUDGET} | options
+        self.memory = AgentMemory(self.log, clock=count(1.0).__next__, **options)
         self.numbers = count()
 
     def call(self, tool, result, **arguments):
@@ -171,17 +172,17 @@ def test_the_nearest_lines_are_chosen_with_gaps_between():
     text = file_text("alpha", 40)
     use = FileUse("/src/alpha.py", 9, frozenset((line_of("alpha", 20),)))
     chosen = choose_file_lines(text, use, {line_of("alpha", 20)}, {line_of("alpha", 19)}, 90, ANY_ESTIMATE)
-    shown = [number for number in range(1, 41) if line_of("alpha", number) in chosen]
+    shown = [number + 1 for number in chosen]
     assert {18, 21} <= set(shown)
     assert {19, 20}.isdisjoint(shown)
     assert len(shown) < 10
-    assert chosen.count("[…]") == 3
+    assert file_block(3, 0, text.splitlines(), chosen, 9).text.count("[…]") == 3
 
 
 def test_a_text_without_the_change_or_of_nothing_else_gives_none():
     text = file_text("alpha", 4)
     for lines in ((), ("another line of text",), tuple(line_of("alpha", number) for number in range(1, 5))):
-        assert choose_file_lines(text, FileUse("a", 9, frozenset(lines)), (), (), 500, ANY_ESTIMATE) == ""
+        assert choose_file_lines(text, FileUse("a", 9, frozenset(lines)), (), (), 500, ANY_ESTIMATE) == ()
 
 
 def test_what_was_removed_does_not_come_back():
@@ -191,3 +192,46 @@ def test_what_was_removed_does_not_come_back():
     agent.lose(*NAMES[1:])
     agent.edit("alpha", 15)
     assert line_of("alpha", 16) not in agent.file_lines()
+
+
+def problems_of(memory):
+    """The problems of rendering again each request with a page-in; at least one has lines of a file."""
+    records = [record for record in memory.requests() if record.page_ins]
+    assert any(block.kind == "file" for record in records for page_in in record.page_ins for block in page_in.blocks)
+    return {memory.request(record.number).problem for record in records}
+
+
+def test_a_file_that_has_the_mark_of_a_gap_is_rendered_again():
+    agent = Agent()
+    lines = file_text("alpha").splitlines()
+    agent.memory.record(TaskStep("Rename the values."))
+    agent.call("Read", "\n".join((*lines, "[…]", "the last line of the file")), file_path="/src/alpha.py")
+    for name in NAMES[1:]:
+        agent.read(name)
+    agent.edit("alpha", 15)
+    agent.memory.to_request()
+    assert "[…]" in agent.file_lines()
+    assert problems_of(agent.memory) == {""}
+
+
+def test_many_stretches_of_many_files_are_rendered_again():
+    agent = Agent(budget=100_000)
+    agent.memory.record(TaskStep("Rename the values."))
+    names = [f"f{number}" for number in range(150)]
+    for name in names:
+        lines = (line_of(name, at) if at % 4 == 0 else ("return x", "else: pass", "}")[at % 4 - 1] for at in range(200))
+        agent.call("Read", "\n".join(lines), file_path=f"/src/{name}.py")
+    for name in names[:25]:
+        agent.edit(name, 60)
+        agent.memory.to_request()
+    assert problems_of(agent.memory) == {""}
+
+
+def test_a_file_that_has_the_mark_of_what_was_erased_comes_back():
+    agent = Agent()
+    agent.memory.record(TaskStep("Rename the values."))
+    agent.call("Read", f'{file_text("alpha")}\nERASED = "[erased]"', file_path="/src/alpha.py")
+    for name in NAMES[1:]:
+        agent.read(name)
+    agent.edit("alpha", 15)
+    assert line_of("alpha", 16) in agent.file_lines()

@@ -7,13 +7,13 @@ figures.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from pagein.context.page_in.block import SourcedBlock, passage_block
-from pagein.context.page_in.sources import BlockSource, number_lines
+from pagein.context.page_in.sources import BlockSource, pack_numbers
 from pagein.context.salience.lines import strip_line_number
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.layout import ViewEntry
@@ -88,17 +88,17 @@ def positions_of(tracker: SalienceTracker, use: FileUse) -> list[int]:
 
 def choose_file_lines(
     text: str, use: FileUse, later: Collection[str], visible: Collection[str], tokens: int, counter: TokenCounter
-) -> str:
-    """Choose the lines of an earlier result for the file that are out of view, nearest to the use first.
+) -> tuple[int, ...]:
+    """Choose the lines of an earlier result for the file that are out of view, nearest to the use first; return their numbers.
 
-    Lines that ``later`` calls wrote are left out: they are changed, or stand there. "" where the use has no line of the
-    result, or most of them.
+    Lines that ``later`` calls wrote are left out: they are changed, or stand there. None are chosen where the use has no line
+    of the result, or most of them.
     """
     lines = text.splitlines() if len(text) <= MAX_CHARS else []
     keys = [strip_line_number(line) for line in lines]
     used = [number for number, key in enumerate(keys) if key in use.lines]
     if not used or len(used) > REPEATED_SHARE * len(lines):
-        return ""
+        return ()
     distances = _distances(used, len(lines))
     hidden = [number for number, key in enumerate(keys) if key not in visible and key not in later]
     chosen = set[int]()
@@ -110,9 +110,7 @@ def choose_file_lines(
     # An empty line is shown between others only.
     full = {number for number in chosen if keys[number]}
     inner = {number for number in chosen - full if chosen.issuperset((number - 1, number + 1))}
-    from pagein.search.snippets import join_lines  # noqa: PLC0415 - loads where something left
-
-    return join_lines(lines, sorted(full | inner)) if full else ""
+    return tuple(sorted(full | inner)) if full else ()
 
 
 def _distances(used: Iterable[int], count: int) -> list[int]:
@@ -127,8 +125,10 @@ def _distances(used: Iterable[int], count: int) -> list[int]:
     return distances
 
 
-def file_block(position: int, index: int, text: str, shown: str, head: int) -> SourcedBlock:
-    """Return the block of the lines of a result that are ``shown``, of its ``text``."""
-    lines = shown.splitlines()
-    source = BlockSource("file", position, index, number_lines(text, lines))
-    return SourcedBlock(passage_block(observation_handle(position, index), "tool", head - position, lines), source)
+def file_block(position: int, index: int, lines: Sequence[str], numbers: Sequence[int], head: int) -> SourcedBlock:
+    """Return the block of those lines of a result that have these numbers, with gaps where others are left out."""
+    from pagein.search.snippets import join_lines  # noqa: PLC0415 - loads where something left
+
+    shown = join_lines(lines, numbers).split("\n")
+    source = BlockSource("file", position, index, pack_numbers(numbers))
+    return SourcedBlock(passage_block(observation_handle(position, index), "tool", head - position, shown), source)

@@ -28,8 +28,9 @@ _GAP_NUMBER, _VERBATIM = -1, 2
 class BlockSource(NamedTuple):
     """The source of one block: how it was found, the step, its part, and the lines of it that are shown.
 
-    For ``search``, ``turn`` and ``file`` the lines are those of the text with the checksum ``of``, as ``number_lines`` writes them;
-    for ``lines`` they are the numbers under which the tracker has them. None where the lines are not in the text.
+    For ``search`` and ``turn`` the lines are those of the text with the checksum ``of``, as ``number_lines`` writes them; for
+    ``file`` those of the result, as ``pack_numbers`` does; for ``lines`` they are the numbers under which the tracker has them.
+    None where the lines are not in the text.
     """
 
     kind: BlockKind
@@ -97,6 +98,30 @@ def numbered_lines(text: str, numbers: Sequence[int]) -> list[str]:
                 raise IndexError(last)
             shown += lines[first:last]
     return shown
+
+
+def pack_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Pack ascending numbers of lines: for each stretch of them how many lines are left out before it, and how many it has.
+
+    >>> pack_numbers((3, 4, 9))
+    (3, 2, 4, 1)
+    """
+    packed, end, ranges = list[int](), 0, _as_ranges(numbers)
+    for first, count in zip(ranges, ranges, strict=True):
+        packed += (first - end, count)
+        end = first + count
+    return tuple(packed)
+
+
+def unpack_numbers(packed: Sequence[int], line_count: int) -> list[int]:
+    """The numbers that were packed. Raises IndexError where a text of that many lines has not all of them."""
+    numbers, end, rest = list[int](), 0, iter(packed)
+    for skipped, count in zip(rest, rest, strict=False):
+        first, end = end + skipped, end + skipped + count
+        if end > line_count:
+            raise IndexError(end)
+        numbers += range(first, end)
+    return numbers
 
 
 def _lines_of(text: str, cut: int) -> list[str]:

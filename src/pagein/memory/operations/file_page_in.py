@@ -53,21 +53,19 @@ def _lines_of_file(run: RunState, view: View, use: FileUse, tokens: int) -> Flow
                 if path_of(call) != use.path:
                     continue
                 text = yield from _result_text(run, position, index)
-                shown = choose_file_lines(text, use, later, visible, tokens, view.counter)
-                if shown:
-                    blocks.append(file_block(position, index, text, shown, view.head))
+                numbers = choose_file_lines(text, use, later, visible, tokens, view.counter)
+                if numbers:
+                    lines = text.splitlines()
+                    blocks.append(file_block(position, index, lines, numbers, view.head))
                     tokens -= view.counter.text(blocks[-1].text) + 1
-                    later.update(map(strip_line_number, shown.splitlines()))
+                    later.update(strip_line_number(lines[number]) for number in numbers)
                 later.update(written_lines(call))
     return blocks
 
 
 def _result_text(run: RunState, position: int, index: int) -> Flow[str]:
-    """The text of a result; "" where it has none, or was erased."""
-    from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
-
+    """The text of a result; "" where it has none."""
     try:
-        text = str((yield from expand(run, observation_handle(position, index))))
+        return str((yield from expand(run, observation_handle(position, index))))
     except UnknownHandle:
         return ""
-    return "" if ERASED in text else text

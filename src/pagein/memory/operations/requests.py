@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
 from pagein.context.page_in.block import REPLACED, day_of, line_block, passage_block, render_page_in, turn_block
-from pagein.context.page_in.sources import BlockSource, numbered_lines, text_checksum
+from pagein.context.page_in.files import file_block
+from pagein.context.page_in.sources import BlockSource, numbered_lines, text_checksum, unpack_numbers
 from pagein.context.salience.extract import ExtractLine
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ViewEntry
@@ -202,8 +203,9 @@ class _PastRun:
 
     def _file_block(self, source: BlockSource, head: int) -> Flow[str]:
         handle = observation_handle(source.position, source.part)
-        text = str((yield from expand(self._state, handle, self._log)))
-        return passage_block(handle, "tool", head - source.position, numbered_lines(text, source.lines or ()))
+        lines = str((yield from expand(self._state, handle, self._log))).splitlines()
+        numbers = unpack_numbers(source.lines or (), len(lines))
+        return file_block(source.position, source.part, lines, numbers, head).text
 
     def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
         passages = yield from self._passages(source)
