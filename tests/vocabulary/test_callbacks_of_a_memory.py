@@ -2,6 +2,8 @@
 
 import asyncio
 import contextvars
+import threading
+import time
 
 import pytest
 
@@ -80,6 +82,32 @@ def test_in_async_code_a_callback_may_begin_a_task():
         return await asyncio.gather(*tasks)
 
     assert asyncio.run(record_one()) == ["Told: Go."]
+
+
+def test_in_a_loop_that_was_stopped_a_callback_is_called_when_it_runs_on():
+    noted, texts, is_recording = CallbackRegistry(), [], threading.Event()
+    noted.register(TaskStep, lambda step: texts.append(step.content))
+
+    def slow_clock():
+        is_recording.set()
+        time.sleep(0.2)
+        return time.time()
+
+    with asyncio.Runner() as runner:
+        memory = AsyncAgentMemory.open(":memory:", budget=8_000, callbacks=noted, clock=slow_clock)
+        recording = runner.get_loop().create_task(memory.record(TaskStep("Go.")))
+        runner.run(asyncio.to_thread(is_recording.wait))
+        time.sleep(0.5)  # the loop is stopped, and the turn ends without it
+        assert texts == []
+
+        async def go_on():
+            await recording
+            await asyncio.sleep(0.05)
+            return await memory.steps
+
+        assert runner.run(go_on()) == (TaskStep("Go."),)
+        assert texts == ["Go."]
+        runner.run(memory.close())
 
 
 def test_a_callback_may_use_the_memory_and_what_it_raises_is_raised_with_the_step_recorded():

@@ -1,6 +1,7 @@
 """A summary is being written, and its event loop is closed, or nobody waits for it any more."""
 
 import asyncio
+import contextvars
 
 import pytest
 from writing_runs import BUDGET, COUNTER, GOOD, RULE, turn
@@ -85,3 +86,23 @@ def test_a_wait_in_a_loop_that_ended_keeps_nobody_waiting(is_closed):
         assert not loop.run_until_complete(asyncio.wait_for(waiting, 20))
         loop.close()
     asyncio.run(memory.close())
+
+
+def test_the_model_is_awaited_in_the_context_of_the_call_that_asked_for_the_summary():
+    request_id, seen = contextvars.ContextVar("request_id", default=""), []
+
+    class Noting(LateModel):
+        is_late = False
+
+        async def awrite(self, request):
+            seen.append(request_id.get())
+            return await super().awrite(request)
+
+    async def run():
+        request_id.set("request 7")
+        async with AsyncAgentMemory.open(":memory:", summarizer=Noting(), **OPTIONS) as memory:
+            await memory.record(TaskStep(f"Mend the header. {RULE}"), *map(turn, range(20)))
+            await memory.compact(wait=True)
+
+    asyncio.run(run())
+    assert set(seen) == {"request 7"}

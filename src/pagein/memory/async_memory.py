@@ -1,4 +1,4 @@
-"""AsyncAgentMemory: AgentMemory for async code. Its calls are those of AgentMemory, one after another in a thread of its own."""
+"""AsyncAgentMemory: AgentMemory for async code. Its calls are those of AgentMemory, one after another in a thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import wait as wait_for_futures
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -15,12 +16,15 @@ from pagein._common.cancellation import finish_first
 from pagein.context.view.view import Report
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import CallbackRegistry
+from pagein.events.entries import Compaction
 from pagein.events.steps import Step
 from pagein.log.base import Log
 from pagein.memory._memory_base import MemoryBase
 from pagein.memory._runtime import OpenedRun
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.background.asked_model import FindLoop, await_in_loop
+from pagein.memory.background.asked_model import FindLoop
+from pagein.memory.background.call_queue import CallQueue
+from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import history
 from pagein.memory.operations.load import do_nothing
 from pagein.memory.operations.summarize import collect_summary
@@ -28,6 +32,9 @@ from pagein.memory.options import Options
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LOOK_SECONDS = 0.05
+"""Seconds after which a call that waits for a callback looks whether its loop was stopped."""
 
 
 def in_thread(
@@ -37,13 +44,13 @@ def in_thread(
 
     @functools.wraps(method)
     async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._call(method, self, *args, **kwargs)  # type: ignore[no-any-return]
+        return await self._call(functools.partial(method, self, *args, **kwargs))  # type: ignore[no-any-return]
 
     return call
 
 
 class AsyncAgentMemory(MemoryBase):
-    """AgentMemory for async code: the same methods with the same docstrings, awaited; they run in a thread of the memory's.
+    """AgentMemory for async code: the same methods with the same docstrings, awaited; they run in threads.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
     take turns, those of several event loops too. A call that is cancelled before its turn changes nothing; one that has
@@ -55,13 +62,13 @@ class AsyncAgentMemory(MemoryBase):
         self._runtime.open_summary_writer(self._find_loop)
         if self._runtime.state.callbacks is not None:
             self._runtime.state.callbacks = CallbacksInLoop(self._runtime.state.callbacks, self._find_loop)
-        self._thread = ThreadPoolExecutor(1, "AsyncAgentMemory")
+        self._calls = CallQueue[Any]()
 
     def _find_loop(self) -> asyncio.AbstractEventLoop | None:
         return self._runtime.facts.loop
 
-    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function in the memory's thread, after the calls before it. A call that has begun is finished first."""
+    async def _call(self, function: Callable[[], T], *, waits_for_model: bool = False) -> T:
+        """Call a function in a thread, after the calls before it. A call that has begun is finished first."""
         runtime, loop, abandoned = self._runtime, running_loop(), threading.Event()
         runtime.check_open()
         task = asyncio.current_task()
@@ -73,13 +80,9 @@ class AsyncAgentMemory(MemoryBase):
             runtime.facts.loop = loop
             if runtime.summary_writer is not None:
                 runtime.summary_writer.abandoned = abandoned
-            return function(*args, **kwargs)
+            return function()
 
-        try:
-            future = self._thread.submit(contextvars.copy_context().run, work)
-        except RuntimeError:
-            runtime.check_open()  # it was closed in the same moment, in another loop
-            raise
+        future = self._submit(work, waits_for_model=waits_for_model)
         waiting = asyncio.wrap_future(future)
         try:
             return await asyncio.shield(waiting)
@@ -89,6 +92,10 @@ class AsyncAgentMemory(MemoryBase):
                 with suppress(Exception):
                     await finish_first(waiting)
             raise
+
+    def _submit(self, work: Callable[[], T], *, waits_for_model: bool) -> Future[T]:
+        context = contextvars.copy_context()
+        return self._calls.submit(lambda: context.run(work), waits_for_model=waits_for_model)
 
     def report(self) -> Report:
         return self._runtime.report()
@@ -112,19 +119,22 @@ class AsyncAgentMemory(MemoryBase):
     view = in_thread(AgentMemory.view)
     to_messages = in_thread(AgentMemory.to_messages)
     to_request = in_thread(AgentMemory.to_request)
-    compact = in_thread(AgentMemory.compact)
+
+    async def compact(self, *, wait: bool = False) -> Compaction | None:
+        return await self._call(lambda: self._runtime.take_turn(compacting.compact, wait=wait), waits_for_model=wait)
+
     clear_view = in_thread(AgentMemory.clear_view)
     undo = in_thread(AgentMemory.undo)
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
-        is_done = await self._call(self._runtime.take_turn, collect_summary, timeout)
+        is_done = await self._call(lambda: self._runtime.take_turn(collect_summary, timeout), waits_for_model=True)
         return is_done and await asyncio.to_thread(self._runtime.wait, timeout)
 
     # History
 
     @property
     async def steps(self) -> tuple[Step, ...]:
-        return self._runtime.revive(await self._call(self._runtime.take_turn, history.read_steps))
+        return self._runtime.revive(await self._call(lambda: self._runtime.take_turn(history.read_steps)))
 
     get_full_steps = in_thread(AgentMemory.get_full_steps)
     get_succinct_steps = in_thread(AgentMemory.get_succinct_steps)
@@ -168,16 +178,19 @@ class AsyncAgentMemory(MemoryBase):
     # Closing
 
     async def close(self) -> None:
-        if self._runtime.is_forked or self._runtime.is_closed:
-            return
-        try:
-            await self._call(self._runtime.close)
-        finally:
-            if self._runtime.is_closed:
-                self._thread.shutdown(wait=False)
+        runtime, loop = self._runtime, running_loop()
+        if runtime.is_forked:
+            return  # what there is to close is the parent's
+
+        def work() -> None:
+            runtime.facts.loop = loop
+            runtime.close()
+
+        # Also where it is cancelled before its turn: a scope of anyio cancels every call that its end makes.
+        await finish_first(asyncio.wrap_future(self._submit(work, waits_for_model=runtime.model is not None)))
 
     async def _open(self) -> Self:
-        await self._call(self._runtime.take_turn, do_nothing)
+        await self._call(lambda: self._runtime.take_turn(do_nothing))
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -197,7 +210,7 @@ class CallbacksInLoop(CallbackRegistry):
         self._registry, self._find_loop = registry, find_loop
 
     def callback(self, step: object, **beside: Any) -> None:
-        """Call the callbacks registered for the step, in the loop."""
+        """Call the callbacks registered for the step, in the loop; in one that was stopped, when it runs on."""
         loop = self._find_loop()
         if loop is None:
             self._registry.callback(step, **beside)
@@ -206,7 +219,16 @@ class CallbacksInLoop(CallbackRegistry):
         async def call() -> None:
             self._registry.callback(step, **beside)
 
-        await_in_loop(call, loop, lambda: not loop.is_running())
+        calling = call()
+        try:
+            called = asyncio.run_coroutine_threadsafe(calling, loop)
+        except RuntimeError:  # the loop was closed
+            calling.close()
+            return
+        while loop.is_running() and not called.done():
+            wait_for_futures((called,), _LOOK_SECONDS)
+        if called.done():
+            called.result()
 
 
 def running_loop() -> asyncio.AbstractEventLoop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -13,7 +14,7 @@ END_SECONDS = 1.0
 
 
 class WorkerThread(threading.Thread, Generic[T]):
-    """A daemon thread that begins one piece of work at once. ``cancelled`` asks the work to end early."""
+    """A daemon thread that begins one piece of work at once, in the context of its caller. ``cancelled`` asks it to end early."""
 
     def __init__(
         self, name: str, work: Callable[[threading.Event], T], cancelled: threading.Event | None = None
@@ -22,9 +23,9 @@ class WorkerThread(threading.Thread, Generic[T]):
         self.cancelled = threading.Event() if cancelled is None else cancelled
         self.result: T | None = None
         """The result of the work; None until it is done."""
-        self._work = work
+        self._work, self._context = work, contextvars.copy_context()
         self.start()
 
     def run(self) -> None:
         """Do the work."""
-        self.result = self._work(self.cancelled)
+        self.result = self._context.run(self._work, self.cancelled)
