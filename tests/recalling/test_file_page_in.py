@@ -235,3 +235,13 @@ def test_a_file_that_has_the_mark_of_what_was_erased_comes_back():
         agent.read(name)
     agent.edit("alpha", 15)
     assert line_of("alpha", 16) in agent.file_lines()
+
+
+def test_a_look_at_the_view_before_the_result_takes_nothing_away():
+    agent = Agent()
+    agent.lose(*NAMES)
+    arguments = json.dumps({"file_path": "/src/alpha.py", "offset": 15})
+    agent.memory.record(ActionStep("", (ToolCall("part", "Read", arguments),)))
+    agent.memory.view()
+    agent.memory.record(Observation("part", file_text("alpha", 3, 15)))
+    assert line_of("alpha", 19) in agent.request()

@@ -24,6 +24,7 @@ from pagein.context.page_in.turns import TURN_HITS, choose_turns, divide_tokens,
 from pagein.context.talk import is_speech_step, speech_share
 from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
+from pagein.events.protocol import open_calls
 from pagein.events.steps import ActionStep, SummaryStep
 from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
@@ -82,7 +83,9 @@ def _occasion(run: RunState, view: View, fault: NamedFault, last: PageInOccasion
     """The occasion of a view: what came last of each kind."""
     last = last or PageInOccasion()
     entry, action = newest_action(view)
-    names_file = action is not None and any(map(path_of, action.tool_calls))
+    # What a call shows of a file is known with its result.
+    has_results = action is not None and not open_calls(action, 0)
+    names_file = action is not None and has_results and any(map(path_of, action.tool_calls))
     return PageInOccasion(
         run.last_compaction,
         newest_user_position(view),
