@@ -9,7 +9,7 @@ from pagein.facts import procedures
 from pagein.facts._fact_log import FactLogs
 from pagein.facts.block import Block, build_block, render_line
 from pagein.facts.fact import Fact
-from pagein.facts.placement import PlacedBlock, Placement
+from pagein.facts.placement import FactPlacement, PlacedBlock
 from pagein.facts.ranking import MAX_RANKED, RankedFact
 from pagein.facts.settings import Settings
 from pagein.search.tfidf import fact_terms
@@ -51,7 +51,7 @@ class FactBlocks:
         self, blocks: tuple[PlacedBlock, ...], context: str, tasks: Sequence[str], position: int,
         counter: TokenCounter, max_tokens: int,
     ) -> tuple[PlacedBlock, ...]:  # fmt: skip
-        """Place the blocks of a view that has come to ``position``; see ``Placement.place_blocks``."""
+        """Place the blocks of a view that has come to ``position``; see ``FactPlacement.place_blocks``."""
         ranked = self._relevant(context, tasks)
         placement = self._placement(ranked, position, counter, max_tokens)
         placed = placement.place_blocks(blocks)
@@ -61,7 +61,7 @@ class FactBlocks:
     def place_head(
         self, text: str, context: str, tasks: Sequence[str], counter: TokenCounter, max_tokens: int
     ) -> Block:
-        """Place the block of a view's head, whose text is ``text`` now; see ``Placement.place_head_block``."""
+        """Place the block of a view's head, whose text is ``text`` now; see ``FactPlacement.place_head_block``."""
         ranked = self._relevant(context, tasks)
         placement = self._placement(ranked, 0, counter, max_tokens)
         block = placement.place_head_block(text)
@@ -70,10 +70,10 @@ class FactBlocks:
 
     def _placement(
         self, ranked: Sequence[RankedFact], position: int, counter: TokenCounter, max_tokens: int
-    ) -> Placement:
+    ) -> FactPlacement:
         tokens, cost = min(max_tokens, self._settings.max_injection_tokens), self._cost(counter)
         fitting = procedures.fit_procedures(ranked, tokens, cost)
-        return Placement(fitting, self._find, position, tokens, counter, cost, self._settings)
+        return FactPlacement(fitting, self._find, position, tokens, counter, cost, self._settings)
 
     def _find(self, id: str) -> Fact | None:
         return self._logs.find(id, self._clock())
@@ -88,7 +88,7 @@ class FactBlocks:
     def _similar_procedures(self, tasks: Sequence[str]) -> Sequence[RankedFact]:
         return self._logs.rank_procedures(tasks, self._clock())[: procedures.MAX_SHOWN]
 
-    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], placement: Placement) -> None:
+    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], placement: FactPlacement) -> None:
         self.left_out = tuple(
             OutOfView(
                 fact.id,

@@ -56,7 +56,7 @@ class PlacedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class FactPlacement:
     """The placement of facts in one view: ``ranked`` are those that hold, best first.
 
     ``current_fact`` returns a fact by id, None if it no longer holds. A new block stands at ``position``; all blocks have at
