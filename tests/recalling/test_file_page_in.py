@@ -174,9 +174,19 @@ def test_the_nearest_lines_are_chosen_with_gaps_between():
     chosen = choose_file_lines(text, use, {line_of("alpha", 20)}, {line_of("alpha", 19)}, 90, ANY_ESTIMATE)
     shown = [number + 1 for number in chosen]
     assert {18, 21} <= set(shown)
-    assert {19, 20}.isdisjoint(shown)
+    assert {19, 20}.isdisjoint(shown), "the changed line is between them"
     assert len(shown) < 10
     assert file_block(3, 0, text.splitlines(), chosen, 9).text.count("[…]") == 3
+
+
+def test_lines_between_come_with_those_around_them_where_nothing_changed():
+    lines = [line_of("alpha", number) if number % 3 else "}" for number in range(1, 31)]
+    use = FileUse("/src/alpha.py", 9, frozenset((line_of("alpha", 16),)))
+    chosen = choose_file_lines("\n".join(lines), use, use.lines, {"}"}, 2_000, ANY_ESTIMATE)
+    assert chosen == (*range(14), *range(16, 29))
+    few = choose_file_lines("\n".join(lines), use, use.lines, {"}"}, 60, ANY_ESTIMATE)
+    assert few
+    assert sum(ANY_ESTIMATE.text(lines[number]) + 1 for number in few) <= 60
 
 
 def test_a_text_without_the_change_or_of_nothing_else_gives_none():

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-REQUEST_MAX_BYTES = 8_192
+REQUEST_MAX_BYTES = 2_048
 """Bytes of a row's body, at most."""
 
 

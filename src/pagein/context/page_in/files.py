@@ -33,6 +33,9 @@ PLACE_MIN_CHARS: Final = 12
 REPEATED_SHARE: Final = 0.5
 """Share of a result's lines above which an action that has them again replaces the file, or shows all of it."""
 
+MAX_LINES_BETWEEN: Final = 3
+"""Lines between two that come back which come with them, though they are in view elsewhere."""
+
 MAX_CALLS, MAX_CHARS = 16, 200_000
 """Calls for the file that are read, newest first, and the characters of a text above which it is no file that is edited."""
 
@@ -100,17 +103,34 @@ def choose_file_lines(
     if not used or len(used) > REPEATED_SHARE * len(lines):
         return ()
     distances = _distances(used, len(lines))
-    hidden = [number for number, key in enumerate(keys) if key not in visible and key not in later]
-    chosen = set[int]()
+    hidden = [number for number, key in enumerate(keys) if key and key not in visible and key not in later]
+    chosen: list[int] = []
+    tokens_left = tokens
     for number in sorted(hidden, key=lambda number: (distances[number], number)):
-        tokens -= counter.text(lines[number]) + 1
-        if tokens < 0:
+        tokens_left -= counter.text(lines[number]) + 1
+        if tokens_left < 0:
             break
-        chosen.add(number)
-    # An empty line is shown between others only.
-    full = {number for number in chosen if keys[number]}
-    inner = {number for number in chosen - full if chosen.issuperset((number - 1, number + 1))}
-    return tuple(sorted(full | inner)) if full else ()
+        chosen.append(number)
+    shown = _with_lines_between(chosen, keys, later)
+    while chosen and sum(counter.text(lines[number]) + 1 for number in shown) > tokens:
+        chosen = chosen[: len(chosen) * 9 // 10]
+        shown = _with_lines_between(chosen, keys, later)
+    return shown
+
+
+def _with_lines_between(chosen: Iterable[int], keys: Sequence[str], later: Collection[str]) -> tuple[int, ...]:
+    """Return the chosen numbers in order, with those of a few lines between two: brackets and empty lines stand elsewhere, too.
+
+    Where a line between them was changed since, they stay apart.
+    """
+    shown: list[int] = []
+    for number in sorted(chosen):
+        between = range(shown[-1] + 1, number) if shown else range(0)
+        is_changed = any(len(keys[at]) >= PLACE_MIN_CHARS and keys[at] in later for at in between)
+        if len(between) <= MAX_LINES_BETWEEN and not is_changed:
+            shown.extend(between)
+        shown.append(number)
+    return tuple(shown)
 
 
 def _distances(used: Iterable[int], count: int) -> list[int]:
