@@ -147,6 +147,7 @@ def test_text_that_a_command_prints_from_a_file_did_not_fail_now(arguments):
         {"command": "cat build.log"},
         {"command": "tail -20 /tmp/test-run"},
         {"command": "sed -n 1,5p a.ts\npytest"},
+        {"command": "ls src"},
         {"command": 3},
         {"path": "src/errors.ts"},
     ],

@@ -91,10 +91,12 @@ _COMMAND_KEYS = ("command", "cmd")
 _COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _READERS = frozenset(
-    ("awk", "bat", "cat", "cd", "echo", "egrep", "find", "grep", "head", "jq", "less", "ls", "nl", "pwd", "rg", "sed", "sort", "tail", "tree", "true",
-     "uniq", "wc")
-)  # fmt: skip
-"""Programs that print files, and those that agents put beside them."""
+    ("awk", "bat", "cat", "egrep", "grep", "head", "jq", "less", "nl", "rg", "sed", "sort", "tail", "uniq")
+)
+"""Programs that print what is in files."""
+
+_COMPANIONS = _READERS.union(("cd", "echo", "find", "ls", "pwd", "tree", "true", "wc"))
+"""Those, and programs that agents put beside them."""
 
 _SHELLS = frozenset(("bash", "sh", "zsh"))
 
@@ -111,7 +113,7 @@ def errors_of_readers(call: ToolCall, errors: tuple[str, ...]) -> tuple[str, ...
     """
     if not _shows_files(call):
         return errors
-    return tuple(error for error in errors if error.partition(":")[0].rpartition("/")[2] in _READERS | _SHELLS)
+    return tuple(error for error in errors if error.partition(":")[0].rpartition("/")[2] in _COMPANIONS | _SHELLS)
 
 
 def _shows_files(call: ToolCall) -> bool:
@@ -120,8 +122,9 @@ def _shows_files(call: ToolCall) -> bool:
     command = value[-1] if isinstance(value, list) and value else value
     if not isinstance(command, str) or _RUN_OUTPUT.search(command):
         return False
-    parts = [part.split() for part in _COMMAND_END.split(_QUOTED.sub("_", command))]
-    return all(part[0] in _READERS for part in parts if part)
+    parts = (part.split() for part in _COMMAND_END.split(_QUOTED.sub("_", command)))
+    programs = {part[0] for part in parts if part}
+    return not programs.isdisjoint(_READERS) and programs <= _COMPANIONS
 
 
 def has_failed(observation: Observation) -> bool:
