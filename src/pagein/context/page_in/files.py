@@ -54,7 +54,9 @@ def find_file_uses(entry: ViewEntry, action: ActionStep) -> tuple[FileUse, ...]:
     lines: dict[str, frozenset[str]] = {}
     for call, observation in zip(action.tool_calls, action.observations, strict=False):
         if path := path_of(call):
-            own = written_lines(call) or _telling_lines("" if observation is None else as_text(observation.content))
+            own = written_lines(call, path) or _telling_lines(
+                "" if observation is None else as_text(observation.content)
+            )
             lines[path] = lines.get(path, frozenset()) | own
     return tuple(FileUse(path, entry.first, own) for path, own in lines.items() if own)
 
@@ -71,9 +73,9 @@ def path_of(call: ToolCall) -> str:
     return ""
 
 
-def written_lines(call: ToolCall) -> frozenset[str]:
+def written_lines(call: ToolCall, path: str) -> frozenset[str]:
     """The lines that a call writes: those in its arguments, but for the path and what is too short to tell a place."""
-    return _telling_lines(argument_text(call.arguments)) - {path_of(call)}
+    return _telling_lines(argument_text(call.arguments)) - {path}
 
 
 def _telling_lines(text: str) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pagein.context.page_in.block import FRAME_TOKENS, PageIn, SourcedBlock, build_page_in
 from pagein.context.page_in.files import (
     FileUse,
@@ -27,22 +29,28 @@ from pagein.memory.operations.history import expand
 def find_file_lines(run: RunState, view: View) -> Flow[PageIn | None]:
     """Find the lines out of view of the files that the newest action reads or changes; None where they are few."""
     entry, action = newest_action(view)
+    uses = () if entry is None or action is None else find_file_uses(entry, action)
+    earlier = [(use, positions) for use in uses if (positions := positions_of(view.tracker, use))]
+    if not earlier:
+        return None
+    visible = run.page_in.visible.content(view).lines
     tokens = file_tokens(view, run.page_in.share, run.page_in.file_tokens)
     tokens_left, blocks = tokens - FRAME_TOKENS, list[SourcedBlock]()
-    for use in () if entry is None or action is None else find_file_uses(entry, action):
+    for use, positions in earlier:
         if tokens_left >= PAGE_IN_MIN_TOKENS:
-            new = yield from _lines_of_file(run, view, use, tokens_left)
+            new = yield from _lines_of_file(run, view, use, positions, visible, tokens_left)
             tokens_left -= sum(view.counter.text(block.text) + 1 for block in new)
             blocks += new
     page_in = build_page_in(view, tokens, (), blocks=blocks)
     return page_in if page_in is not None and page_in.entry.tokens >= PAGE_IN_MIN_TOKENS else None
 
 
-def _lines_of_file(run: RunState, view: View, use: FileUse, tokens: int) -> Flow[list[SourcedBlock]]:
-    """Read what earlier calls for a file gave, newest first, and choose the lines that are out of view."""
-    visible, later = run.page_in.visible.content(view).lines, set(use.lines)
-    blocks: list[SourcedBlock] = []
-    for position in positions_of(view.tracker, use):
+def _lines_of_file(
+    run: RunState, view: View, use: FileUse, positions: Iterable[int], visible: frozenset[str], tokens: int
+) -> Flow[list[SourcedBlock]]:
+    """Read what earlier calls for a file gave, newest first, and choose the lines that are not ``visible``."""
+    later, blocks = set(use.lines), list[SourcedBlock]()
+    for position in positions:
         if tokens < PAGE_IN_MIN_TOKENS:
             break
         if position in run.fold.removed:
@@ -59,7 +67,7 @@ def _lines_of_file(run: RunState, view: View, use: FileUse, tokens: int) -> Flow
                     blocks.append(file_block(position, index, lines, numbers, view.head))
                     tokens -= view.counter.text(blocks[-1].text) + 1
                     later.update(strip_line_number(lines[number]) for number in numbers)
-                later.update(written_lines(call))
+                later.update(written_lines(call, use.path))
     return blocks
 
 
