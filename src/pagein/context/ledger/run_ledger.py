@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,15 +37,6 @@ MAX_REPLACED = 400
 
 MAX_LIKELY = 120
 """Current items that no pattern knew; beyond it the least likely is dropped."""
-
-REMEMBERED_MAX_CHARS = 4_000
-"""Texts up to this length are read once in a process: the same run is folded at each opening."""
-
-_find_remembered = functools.lru_cache(maxsize=2_048)(find_statements)
-
-
-def _read_text(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
-    return (_find_remembered if len(text) <= REMEMBERED_MAX_CHARS else find_statements)(text, speaker)
 
 
 class RunLedger:
@@ -105,8 +95,8 @@ class RunLedger:
     def _find_statements(self, text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
         """Find the statements of a text. Where several people talk to one another, what may be small talk is for them."""
         if speaker != "user":
-            return _read_text(text, speaker)
-        statements = _read_text(self._speakers.hear(text), speaker)
+            return find_statements(text, speaker)
+        statements = find_statements(self._speakers.hear(text), speaker)
         if not self._speakers.are_several:
             return statements
         return tuple(statement for statement in statements if not (is_guess(statement) or statement.is_weak))
