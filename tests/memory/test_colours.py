@@ -94,13 +94,19 @@ class Gate(InMemoryLog):
         return super().append(bodies, after=after, at=at)
 
 
+async def begin_first(log):
+    """A memory whose first record is at the closed door, and the task of that record."""
+    memory = await AsyncAgentMemory(log, budget=500)
+    log.door.clear()
+    first = asyncio.create_task(memory.record(TaskStep("first")))
+    await asyncio.to_thread(log.entered.wait, 60)
+    return memory, first
+
+
 def test_a_call_cancelled_before_its_turn_changes_nothing():
     async def run():
         log = Gate()
-        memory = await AsyncAgentMemory(log, budget=500)
-        log.door.clear()
-        first = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 60)
+        memory, first = await begin_first(log)
         second = asyncio.create_task(memory.record(TaskStep("second")))
         await asyncio.sleep(0)
         second.cancel()
@@ -119,10 +125,7 @@ def test_a_call_cancelled_before_its_turn_changes_nothing():
 def test_a_call_cancelled_before_its_turn_ends_at_once():
     async def run():
         log = Gate()
-        memory = await AsyncAgentMemory(log, budget=500)
-        log.door.clear()
-        first = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 60)
+        memory, first = await begin_first(log)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(memory.record(TaskStep("second")), 0.01)
         assert not first.done()
@@ -163,10 +166,7 @@ def test_a_failure_inside_a_cancelled_call_changes_nothing():
 
     async def run():
         log = Full()
-        memory = await AsyncAgentMemory(log, budget=500)
-        log.door.clear()
-        call = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 60)
+        memory, call = await begin_first(log)
         call.cancel()
         log.door.set()
         with pytest.raises(asyncio.CancelledError):

@@ -98,7 +98,8 @@ _READERS = frozenset(
 _COMPANIONS = _READERS.union(("cd", "echo", "find", "ls", "pwd", "tree", "true", "wc"))
 """Those, and programs that agents put beside them."""
 
-_SHELLS = frozenset(("bash", "sh", "zsh"))
+_OWN_ERRORS = _COMPANIONS.union(("bash", "sh", "zsh"))
+"""The programs whose errors are not text of a file: those, and the shell that does not find one."""
 
 _RUN_OUTPUT = re.compile(r"(?i)\.(?:log|out|err|txt)\b|/tmp/|\boutput\b")
 """Names of files in which a program's output is kept: an error in one did happen."""
@@ -113,7 +114,7 @@ def errors_of_readers(call: ToolCall, errors: tuple[str, ...]) -> tuple[str, ...
     """
     if not _shows_files(call):
         return errors
-    return tuple(error for error in errors if error.partition(":")[0].rpartition("/")[2] in _COMPANIONS | _SHELLS)
+    return tuple(error for error in errors if error.partition(":")[0].rpartition("/")[2] in _OWN_ERRORS)
 
 
 def _shows_files(call: ToolCall) -> bool:
