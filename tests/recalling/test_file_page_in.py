@@ -80,6 +80,18 @@ def test_the_lines_around_a_change_come_back():
     assert agent.memory.report().tokens <= BUDGET
 
 
+def test_a_long_file_comes_back_in_a_fifth_of_the_budget_at_most_and_in_what_is_free():
+    agent = Agent()
+    agent.memory.record(TaskStep("Rename the values."))
+    for name in NAMES:
+        agent.read(name, lines=90)
+    for number in (10, 80, 45):
+        agent.edit("alpha", number)
+        assert agent.memory._runtime.state.page_in.file_tokens <= BUDGET / 5
+        assert agent.memory.report().tokens <= BUDGET
+    assert agent.file_lines()
+
+
 def test_what_was_read_of_another_file_stays_away():
     agent = Agent()
     before = agent.lose(*NAMES)
