@@ -491,3 +491,16 @@ def test_a_view_of_which_nothing_is_due_counts_no_request_for_blocks(monkeypatch
         act(memory, "TodoWrite", LISTS["TodoWrite"], "ok")
         fill(memory, 40)
         assert counted
+
+
+def test_the_tasks_of_a_call_that_was_clipped_before_its_result_came_are_known(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=400) as memory:
+        memory.record(TaskStep("Port the handlers."))
+        todos = [{"content": f"{text} {number}", "status": state} for number in range(40) for text, state in ROWS]
+        memory.record(ActionStep("", (ToolCall("c1", "TodoWrite", json.dumps({"todos": todos})),)))
+        assert "left out" in str(memory.view().messages()), "the arguments are not clipped: the test watches nothing"
+        memory.record(Observation("c1", "Todos have been modified."))
+        memory.clear_view()
+    with AgentMemory.open(tmp_path / "run.db", budget=3_000) as memory:
+        shown = "\n".join(str(message.content) for message in memory.view().messages())
+        assert "[s1] tasks, 40 of 120 done" in shown

@@ -72,8 +72,8 @@ class Fold:
         """The calls without a result, by action and index."""
         self.abandoned: dict[str, list[OpenCall]] = {}
         """By id, the calls that were closed without a result: one may still come."""
-        self.abandoned_calls: dict[tuple[int, int], steps.ToolCall] = {}
-        """What these calls are: their action may have left the view."""
+        self.waiting_calls: dict[tuple[int, int], steps.ToolCall] = {}
+        """The open and the abandoned calls as they were recorded: their action may be clipped, or have left the view."""
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self._new_observations: dict[int, dict[int, steps.Observation]] = {}
@@ -254,6 +254,7 @@ class Fold:
                 ids = wire_ids(step, position, self.used_ids)
                 for call in open_calls(step, position):
                     self.open[call.action, call.index] = call
+                    self.waiting_calls[call.action, call.index] = step.tool_calls[call.index]
                 self._append(position, step, "whole", "recorded", ids)
             case entries.Observed() | entries.Pin() | ContextBlock():
                 raise LogUnreadable(f"{type(step).__name__} at {position} is not a step")
@@ -307,17 +308,16 @@ class Fold:
             raise LogUnreadable(f"the observation at {position} answers no open call")
         self._new_observations.setdefault(body.action, {})[body.index] = body.observation
         self.tracker.learn_observation(body.action, body.observation)
-        call = self._call_at(body.action, body.index)
-        if call is not None:
-            self.heard.append(HeardResult(position, body.action, body.index, call, body.observation))
+        call = self.waiting_calls[body.action, body.index]
+        self.heard.append(HeardResult(position, body.action, body.index, call, body.observation))
         if body.observation.status == "unknown":
             self.abandoned.setdefault(open_call.id, []).append(open_call)
-            if call is not None:
-                self.abandoned_calls[body.action, body.index] = call
+        else:
+            del self.waiting_calls[body.action, body.index]
 
     def _observe_late(self, position: int, body: entries.Observed) -> None:
         """Show a result of a closed call as a note at its own position."""
-        call = self._drop_abandoned(body) or self._call_at(body.action, body.index)
+        call = self._drop_abandoned(body) or self._whole_call_at(body.action, body.index)
         if call is not None:
             self.heard.append(HeardResult(position, body.action, body.index, call, body.observation, is_late=True))
         is_message = body.observation.is_message
@@ -330,7 +330,7 @@ class Fold:
         waiting = self.abandoned.pop(late.observation.call_id, [])
         if rest := [call for call in waiting if (call.action, call.index) != (late.action, late.index)]:
             self.abandoned[late.observation.call_id] = rest
-        return self.abandoned_calls.pop((late.action, late.index), None)
+        return self.waiting_calls.pop((late.action, late.index), None)
 
     def _action_at(self, position: int) -> tuple[int, steps.ActionStep] | None:
         """The action in view that begins at the position, and its number in the run; None where there is none."""
@@ -344,6 +344,13 @@ class Fold:
         place = self._action_at(position)
         calls = place[1].tool_calls if place else ()
         return calls[index] if index < len(calls) else None
+
+    def _whole_call_at(self, position: int, index: int) -> steps.ToolCall | None:
+        """The same; None where the view has other arguments than were recorded."""
+        place = self._action_at(position)
+        stubs = self.body.run[place[0]].stubs if place else ()
+        is_changed = any(stub.slot == "arguments" and stub.index == index for stub in stubs)
+        return None if is_changed else self._call_at(position, index)
 
     def show_observations(self) -> None:
         """Show the observations that came since the last call."""

@@ -57,7 +57,7 @@ def required_positions(state: Mapping[str, Any]) -> frozenset[int]:
         .union(at for at in state["known"][:1] if at is not None)
         .union(at for action, at in zip(actions, places, strict=True) if action in verbatim)
         .union(position for heard in state["heard"] for position in heard[:-1])
-        .union(action for action, _, _ in state["abandoned"])
+        .union(action for action, _, _ in (*state["open"], *state["abandoned"]))
         .union(values[-1] for values in state["rewritten"])
     )
 
@@ -73,7 +73,8 @@ def restore_fold(counter: TokenCounter, state: Mapping[str, Any], recorded: Mapp
     fold.open = {(action, index): OpenCall(action, index, id) for action, index, id in state["open"]}
     for action, index, id in state["abandoned"]:
         fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
-        fold.abandoned_calls[action, index] = recorded[action].tool_calls[index]
+    for action, index, _ in (*state["open"], *state["abandoned"]):
+        fold.waiting_calls[action, index] = recorded[action].tool_calls[index]
     fold.records = {(first, last): record for first, last, record in state["records"]}
     fold.pinned = dict(state["pinned"])
     fold.marks = dict(state["marks"])
