@@ -319,7 +319,7 @@ class MemoryMachine(ErasingMachine):
         if self._last_request is not None:
             # The ledger's size depends on the limit.
             head, earlier = self._last_request
-            self._last_request = head, tuple(message for message in earlier if not promises.is_ledger(message))
+            self._last_request = head, tuple(promises.without_ledger(earlier))
 
     @rule(most=st.none() | st.sampled_from((1_500, 4_000, 20_000)))
     def limit_bytes(self, most: int | None) -> None:

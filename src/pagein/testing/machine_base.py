@@ -19,7 +19,7 @@ from pagein.context.view.view import View
 from pagein.errors import Illegal, OverBudget
 from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown
 from pagein.events.messages import Message
-from pagein.events.steps import ActionStep, PlanningStep, Step, SystemPromptStep, TaskStep
+from pagein.events.steps import ActionStep, Opaque, PlanningStep, Step, SystemPromptStep, TaskStep, as_parts
 from pagein.formats import FormatName, format_named
 from pagein.log.base import Log
 from pagein.memory._state import PageInState
@@ -213,6 +213,7 @@ class WatchedMemory(RuleBasedStateMachine):
             kinds = {type(row).__name__ for row in self.oracle.rows[head:]}
             if not kinds & {"Compaction", "Undo", "Unpin"}:
                 promises.check_prefix(earlier, view.messages(), with_page_ins=not self._forgot_page_ins)
+                promises.check_answers(earlier, view, self._counter)
 
     def _check_requests_again(self, request: list[Any]) -> None:
         """Check that the last request is rendered again from the log as it was."""
@@ -242,9 +243,11 @@ class WatchedMemory(RuleBasedStateMachine):
         ][len(fixed) :]  # fmt: skip
         fixed += [Message("user", f"<pinned>\n{text}\n</pinned>") for text in self.oracle.pins.values()]
         fixed += [Message("user", step.content) for _, step in self.oracle.tasks()[-1:]]
+        actions = [step for step in self.oracle.steps.values() if isinstance(step, ActionStep)][-1:]
+        thinking = (part for step in actions for part in as_parts(step.content) if isinstance(part, Opaque))
+        fixed += [Message("assistant", (part,)) for part in thinking]
         cost = sum(message_tokens(message, counter) for message in fixed)
-        actions = [step for step in self.oracle.steps.values() if isinstance(step, ActionStep)]
-        call_count = len(actions[-1].tool_calls) if actions else 0
+        call_count = sum(len(step.tool_calls) for step in actions)
         slack = 140 + 20 * len(fixed) + call_cost * call_count
         size = 1 if error.unit == "tokens" else BYTES_A_UNIT
         assert (cost + slack) * size > limit, (

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pagein._common.surrogates import replace_surrogates
@@ -251,12 +252,30 @@ def check_open_work(view: View, steps: Mapping[int, Step]) -> None:
     assert max(places, default=-1) >= newest, f"the tasks of s{newest} are in no block, but those of {places}"
 
 
+_SUMMARY = re.compile(r'<memory kind="summary"[^>]*>\n')
+
+_ANSWER_LINE = re.compile(r"\n\[s\d+\] answered: [^\n]*(?=\n</memory>\Z)")
+"""The answer at the end of a notice."""
+
+
 def is_notice(message: Message) -> bool:
     """Return True for a message that says what is out of view and no more."""
-    return (
-        re.fullmatch(r'<memory kind="summary"[^>]*>\nOut of view: s[\d-]+\.\n</memory>', as_text(message.content))
-        is not None
+    return _SUMMARY.sub("", as_text(message.content)) == "</memory>" or (
+        re.fullmatch(_SUMMARY.pattern + r"Out of view: s[\d-]+\.\n</memory>", as_text(message.content)) is not None
     )
+
+
+def answer_lines(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the model's answers that stand in the notices and summaries of a request."""
+    texts = (as_text(message.content) for message in messages)
+    return frozenset(match[0] for text in texts if _SUMMARY.match(text) for match in _ANSWER_LINE.finditer(text))
+
+
+def check_answers(earlier: Sequence[Message], view: View, counter: TokenCounter) -> None:
+    """Check that answers left a request without a compaction only where there is no room for them."""
+    lost = answer_lines(earlier) - answer_lines(view.messages())
+    tokens = view.tokens + sum(map(counter.text, lost)) + 8 * len(lost)
+    assert not lost or tokens > view.limit, f"{lost} left, and there is room: {tokens} of {view.limit} tokens"
 
 
 def is_page_in(message: Message) -> bool:
@@ -265,11 +284,16 @@ def is_page_in(message: Message) -> bool:
     return message.role == "user" and as_text(message.content).startswith('<memory kind="recalled">\n')
 
 
-def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the lines of the ledger's blocks in a request."""
-    return frozenset(
-        line for message in messages if is_ledger(message) for line in as_text(message.content).split("\n")
-    )
+def ledger_lines(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the lines of the ledger's blocks in a request, and the answers in its notices."""
+    blocks = (as_text(message.content).split("\n") for message in messages if is_ledger(message))
+    return answer_lines(messages).union(*blocks)
+
+
+def without_ledger(messages: Iterable[Message]) -> list[Message]:
+    """Return a request without the ledger's blocks, the answers in its notices, and notices that say no more."""
+    without_answers = map(_without_answer, messages)
+    return [message for message in without_answers if not is_ledger(message) and not is_notice(message)]
 
 
 def settled_prefix(view: View) -> tuple[Message, ...]:
@@ -295,15 +319,12 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
     """Check that the later request begins with the whole earlier one.
 
     A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. It gains
-    no line. A block may come where there was none, with the notices that it takes in, or go with them. Page-ins may
-    leave where the user's words need their room, and none changes; without ``with_page_ins`` they are not compared.
+    no line. A block may come where there was none, with the notices that it takes in, or go with them. Answers may leave
+    where there is no room for them (``check_answers``). Page-ins may leave where the user's words need their room, and
+    none changes; without ``with_page_ins`` they are not compared.
     """
-    before, after = ledger_lines(earlier), ledger_lines(later)
-    if before - after or not before:
-        earlier, later = (
-            [message for message in messages if not is_ledger(message) and not is_notice(message)]
-            for messages in (earlier, later)
-        )
+    if ledger_lines(earlier) - ledger_lines(later) or not any(map(is_ledger, earlier)):
+        earlier, later = without_ledger(earlier), without_ledger(later)
     if not with_page_ins:
         earlier, later = ([message for message in messages if not is_page_in(message)] for messages in (earlier, later))
     else:
@@ -311,6 +332,11 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
         assert one == other, f"message {number} was {one!r}, and is {other!r} without a compaction between"
     assert len(earlier) <= len(later), "the later request is shorter, without a compaction between"
+
+
+def _without_answer(message: Message) -> Message:
+    text = as_text(message.content)
+    return replace(message, content=_ANSWER_LINE.sub("", text)) if _SUMMARY.match(text) else message
 
 
 def _without_lost_page_ins(earlier: Sequence[Message], later: Sequence[Message]) -> list[Message]:
