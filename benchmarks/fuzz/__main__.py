@@ -21,6 +21,7 @@ from typing import TypeVar
 from benchmarks.fuzz.erased_runs import ErasedRun, play_erased_run
 from benchmarks.fuzz.hosting import WAYS, Talk, play_talk
 from benchmarks.fuzz.rendered_requests import RandomHistory, play_random_history
+from pagein.formats import FormatName
 
 FuzzedRun = Talk | ErasedRun | RandomHistory
 """A run of a fuzzer; ``way`` groups the summary."""
@@ -53,9 +54,9 @@ class FuzzReport:
         return [total, *ways, *self.failures[:examples]]
 
 
-def fuzz_hosting(seed: int, count: int, ways: Sequence[str] = WAYS) -> FuzzReport:
+def fuzz_hosting(seed: int, count: int, ways: Sequence[str] = WAYS, formats: Sequence[FormatName] = ()) -> FuzzReport:
     """Play ``count`` talks, from ``seed`` on."""
-    return _fuzz((Talk.from_seed(number, ways) for number in range(seed, seed + count)), play_talk)
+    return _fuzz((Talk.from_seed(number, ways, formats) for number in range(seed, seed + count)), play_talk)
 
 
 def fuzz_erasing(seed: int, count: int) -> FuzzReport:

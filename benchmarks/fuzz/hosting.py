@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import random
 import tempfile
@@ -77,12 +78,11 @@ class Talk:
     """For each turn what is new: the user's words, or the results, or the model's reply."""
 
     @classmethod
-    def from_seed(cls, seed: int, ways: Sequence[str]) -> Talk:
-        """Make the talk of a seed."""
+    def from_seed(cls, seed: int, ways: Sequence[str], formats: Sequence[FormatName] = ()) -> Talk:
+        """Make the talk of a seed, in one of the formats; by default of all."""
         draw = random.Random(seed)
         way = ways[seed % len(ways)]
-        drawn: tuple[FormatName, ...] = ("openai", "anthropic", "openai-responses")
-        form = draw.choice(drawn)
+        form = draw.choice(formats or tuple(ROWS))
         if way in CHANGED_REQUESTS:
             return cls(seed, way, form, 1_200, tuple(_draw_turns(draw, form, draw.randint(8, 14), is_plain=True)))
         return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
@@ -122,19 +122,18 @@ def _draw_words(draw: random.Random, turn: int) -> str:
 
 
 def to_rows(utterances: Sequence[Utterance], form: str) -> list[Row]:
-    """Utterances as a provider's messages; in Anthropic's the results of a turn are one message."""
-    if form == "openai":
-        return [_openai_row(utterance) for utterance in utterances]
+    """Utterances as a provider's messages; where results are blocks of the user's, those of a turn are one message."""
     if form == "openai-responses":
         return [row for utterance in utterances for row in _responses_rows(utterance)]
     rows: list[Row] = []
+    earlier = ""
     for utterance in utterances:
-        row = _anthropic_row(utterance)
-        is_result = utterance.role == "result"
-        if is_result and rows and rows[-1]["role"] == "user" and rows[-1]["content"][0]["type"] == "tool_result":
-            rows[-1]["content"] += row["content"]
+        row, key = ROWS[form](utterance), "parts" if form == "gemini" else "content"
+        if utterance.role == earlier == "result" and form in ("anthropic", "gemini", "bedrock"):
+            rows[-1][key] += row[key]
         else:
             rows.append(row)
+        earlier = utterance.role
     return rows
 
 
@@ -187,6 +186,59 @@ def _anthropic_row(utterance: Utterance) -> Row:
     return {"role": "user", "content": utterance.text}
 
 
+def _gemini_row(utterance: Utterance) -> Row:
+    if utterance.role == "result":
+        response = {"name": "read", "id": utterance.call_id, "response": {"output": utterance.text}}
+        return {"role": "user", "parts": [{"functionResponse": response}]}
+    parts: list[Row] = [{"text": utterance.text}] if utterance.text else []
+    if utterance.role == "assistant":
+        calls = [
+            {"functionCall": {"id": call_id, "name": "read", "args": {"path": path}}}
+            for call_id, path in utterance.calls
+        ]
+        return {"role": "model", "parts": [*parts, *calls]}
+    images = [{"inlineData": {"mimeType": "image/png", "data": _PIXEL}}] if utterance.has_image else []
+    return {"role": "user", "parts": [*parts, *images]}
+
+
+def _bedrock_row(utterance: Utterance) -> Row:
+    if utterance.role == "result":
+        result = {"toolUseId": utterance.call_id, "content": [{"text": utterance.text}]}
+        return {"role": "user", "content": [{"toolResult": result}]}
+    parts: list[Row] = [{"text": utterance.text}] if utterance.text else []
+    if utterance.role == "assistant":
+        calls = [
+            {"toolUse": {"toolUseId": call_id, "name": "read", "input": {"path": path}}}
+            for call_id, path in utterance.calls
+        ]
+        return {"role": "assistant", "content": [*parts, *calls]}
+    source = {"bytes": base64.b64decode(_PIXEL)}
+    images = [{"image": {"format": "png", "source": source}}] if utterance.has_image else []
+    return {"role": "user", "content": [*parts, *images]}
+
+
+def _langchain_row(utterance: Utterance) -> Row:
+    if utterance.role == "result":
+        return {"type": "tool", "tool_call_id": utterance.call_id, "content": utterance.text}
+    if utterance.role == "assistant":
+        calls = [
+            {"type": "tool_call", "id": call_id, "name": "read", "args": {"path": path}}
+            for call_id, path in utterance.calls
+        ]
+        return {"type": "ai", "content": utterance.text, "tool_calls": calls}
+    return {"type": "human", "content": _openai_row(utterance)["content"]}
+
+
+ROWS: Mapping[FormatName, Callable[[Utterance], Row]] = {
+    "openai": _openai_row,
+    "anthropic": _anthropic_row,
+    "openai-responses": _openai_row,
+    "gemini": _gemini_row,
+    "bedrock": _bedrock_row,
+    "langchain": _langchain_row,
+}
+
+
 class SdkObject:
     """A stand-in for an object of a provider's SDK: its fields, and the method that gives them."""
 
@@ -200,13 +252,19 @@ class SdkObject:
 
 def is_model_row(row: Row) -> bool:
     """True for a message or an item of the model."""
-    return row.get("role") == "assistant" or row.get("type") == "function_call"
+    return row.get("role") in ("assistant", "model") or row.get("type") in ("ai", "function_call")
 
 
 def to_sdk_object(row: Row, form: str, draw: random.Random) -> Any:
     """A model's message as its SDK gives it: the message, or the whole response."""
     if form == "openai-responses":
         return SdkObject({**row, "id": f"id_{draw.random()}", "status": "completed"})
+    if form == "gemini":
+        return SdkObject({"candidates": [{"content": row, "finish_reason": "STOP"}], "model_version": "m"})
+    if form == "bedrock":
+        return {"output": {"message": row}, "stopReason": "end_turn", "usage": {"inputTokens": 12, "outputTokens": 5}}
+    if form == "langchain":
+        return row
     if form == "anthropic":
         content = row["content"]
         blocks = [{"type": "text", "text": content, "citations": None}] if isinstance(content, str) else content
@@ -293,10 +351,19 @@ class Stage:
     def hand_over(self, rows: Sequence[Any], *, system: bool = True, whole: bool | None = None) -> Any:
         """Hand a list over, with the system prompt where the provider has it."""
         messages: Any = list(rows)
-        if system and self.talk.format != "anthropic":
-            messages = [{"role": "system", "content": self.system}, *messages]
-        elif system:
-            messages = {"system": self.system, "messages": messages}
+        match self.talk.format if system else "":
+            case "":
+                pass
+            case "anthropic":
+                messages = {"system": self.system, "messages": messages}
+            case "bedrock":
+                messages = {"system": [{"text": self.system}], "messages": messages}
+            case "gemini":
+                messages = {"contents": messages, "config": {"system_instruction": self.system}}
+            case "langchain":
+                messages = [{"type": "system", "content": self.system}, *messages]
+            case _:
+                messages = [{"role": "system", "content": self.system}, *messages]
         return self.memory.record_messages(messages, self.format, whole=whole)
 
     def reopen(self) -> None:
@@ -310,7 +377,7 @@ class Stage:
         broken = [repair for repair in self.memory.repairs if "no result" in repair or "no open call" in repair]
         assert not broken, f"a result was parted from its call: {broken[0]}"
         request = self.memory.to_request(self.talk.format)
-        rows: list[Row] = request.get("messages") or request["input"]
+        rows: list[Row] = next(request[key] for key in ("messages", "input", "contents") if key in request)
         self.last_request = rows
         validate(request, self.talk.format)
         newest = next((words.text for words in reversed(self.said) if words.role == "user"), "")
@@ -321,15 +388,19 @@ class Stage:
 
 
 def _all_text(value: Any) -> str:
-    match value:
-        case str():
-            return value
-        case list():
-            return "\n".join(map(_all_text, value))
-        case dict():
-            return "\n".join(map(_all_text, value.values()))
-        case _:
-            return ""
+    return "\n".join(_texts(value))
+
+
+def _texts(value: Any, key: str = "content") -> Iterator[str]:
+    """The texts of a message, its role and what is in an image aside."""
+    if isinstance(value, str) and key in ("content", "text", "output", "parts"):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, key)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts(item, name)
 
 
 def open_stage_memory(talk: Talk, path: Path) -> AgentMemory:
@@ -400,15 +471,20 @@ def _hand_whole_with_clock_in_block(stage: Stage) -> None:
     task, spoken = stage.talk.turns[0][0], len(stage.said)
     clocks = [f"It is {spoken % 7} o'clock.", *(["The boat lies at pier 3."] if spoken % 3 == 0 else [])]
     texts = [task.text, *clocks] if stage.talk.seed % 2 else [*clocks, task.text]
-    kind = "input_text" if stage.talk.format == "openai-responses" else "text"
-    blocks = [{"type": kind, "text": text} for text in texts if text]
-    images = to_rows([task], stage.talk.format)[0]["content"][-1:] if task.has_image else []
+    row = to_rows([task], stage.talk.format)[0]
+    key = "parts" if "parts" in row else "content"
+    images = row[key][-1:] if task.has_image else []
     stage.said[0] = replace(task, text="\n".join(texts))
-    stage.rows[0] = {"role": "user", "content": [*blocks, *images]}
+    stage.rows[0] = {**row, key: [*(_text_block(text, stage.talk.format) for text in texts if text), *images]}
     if stage.draw.random() < 0.3:
         stage.reopen()
     stage.hand_over(stage.rows)
     assert len(stage.memory.branches()) <= 2, "a branch for each turn"
+
+
+def _text_block(text: str, form: str) -> Row:
+    kind = {"openai-responses": {"type": "input_text"}, "gemini": {}, "bedrock": {}}.get(form, {"type": "text"})
+    return {**kind, "text": text}
 
 
 RUNNING = "The job is running."
@@ -536,12 +612,12 @@ def _hand_request_with_words_added(stage: Stage) -> None:
 def _hand_divided(stage: Stage) -> None:
     """The whole list, in which the client divides an older message of the user at a space."""
     rows = list(stage.rows)
-    older = [at for at, row in enumerate(rows[:-1]) if _is_words(row) and isinstance(row.get("content"), str)]
+    older = [at for at, row in enumerate(rows[:-1]) if _is_words(row) and _is_plain(row)]
     if older:
         at = stage.draw.choice(older)
-        one, _, other = rows[at]["content"].partition(" ")
+        one, _, other = _all_text(rows[at]).partition(" ")
         if one.strip() and other.strip():
-            rows[at : at + 1] = [{**rows[at], "content": one}, {**rows[at], "content": other}]
+            rows[at : at + 1] = to_rows([Utterance("user", one), Utterance("user", other)], stage.talk.format)
     stage.hand_over(rows)
 
 
@@ -556,8 +632,9 @@ def _hand_joined_with_words(stage: Stage) -> None:
         )
         stage.hand_over([*stage.rows, first, *to_rows([middle], stage.talk.format)])
         stage.said += [middle, last]
-        texts = [_all_text(first["content"]), middle.text, last.text]
-        stage.rows.append({"role": "user", "content": stage.draw.choice(("\n", "\n\n", " ")).join(texts)})
+        texts = [_all_text(first), middle.text, last.text]
+        joined = Utterance("user", stage.draw.choice(("\n", "\n\n", " ")).join(texts))
+        stage.rows += to_rows([joined], stage.talk.format)
         if stage.draw.random() < 0.3:
             stage.reopen()
     stage.hand_over(stage.rows)
@@ -577,13 +654,24 @@ def _hand_cleared(stage: Stage) -> None:
 
 
 def _clear_results(row: Row, seed: int) -> Row:
-    if row.get("role") == "tool":
+    if row.get("role", row.get("type")) == "tool":
         return {**row, "content": _clear(row["content"], seed)}
     if "output" in row:
         return {**row, "output": _clear(row["output"], seed)}
     if row.get("role") == "user" and not _is_words(row):
-        return {**row, "content": [{**part, "content": _clear(part["content"], seed)} for part in row["content"]]}
+        return {**row, **{key: [_clear_block(block, seed) for block in row[key]] for key in row.keys() - {"role"}}}
     return row
+
+
+def _clear_block(block: Row, seed: int) -> Row:
+    if "functionResponse" in block:
+        response = block["functionResponse"]
+        cleared = {"output": _clear(response["response"]["output"], seed)}
+        return {"functionResponse": {**response, "response": cleared}}
+    if "toolResult" in block:
+        result = block["toolResult"]
+        return {"toolResult": {**result, "content": [{"text": _clear(_all_text(result["content"]), seed)}]}}
+    return {**block, "content": _clear(block["content"], seed)}
 
 
 def _clear(text: str, seed: int) -> str:
@@ -618,6 +706,12 @@ def _with_reminder(stage: Stage) -> tuple[list[Any], int | None]:
     return request, place
 
 
+def _is_plain(row: Row) -> bool:
+    """True for a message that has one text and nothing else."""
+    content = row.get("content", row.get("parts"))
+    return isinstance(content, str) or (len(content) == 1 and "text" in content[0])
+
+
 def _has_summary(stage: Stage, request: list[Any]) -> bool:
     return any('<memory kind="' in _all_text(row) for row in request if row not in stage.rows)
 
@@ -640,7 +734,9 @@ def _hand_compacted(stage: Stage) -> None:
     if stage.said[-1].role == "user" and len(stage.rows) > 6 and stage.draw.random() < 0.5:
         starts = [at for at, row in enumerate(stage.rows[3:-2], 3) if _is_words(row)]
         if starts:
-            summary = {"role": "user", "content": f"Summary of what was before: {stage.draw.random()}"}
+            (summary,) = to_rows(
+                [Utterance("user", f"Summary of what was before: {stage.draw.random()}")], stage.talk.format
+            )
             kept_head = stage.rows[:1] if stage.draw.random() < 0.3 else []
             stage.rows = [*kept_head, summary, *stage.rows[stage.draw.choice(starts) :]]
     stage.hand_over(stage.rows)
@@ -648,10 +744,13 @@ def _hand_compacted(stage: Stage) -> None:
 
 def _is_words(row: Row) -> bool:
     """True for a message of the user that is no result."""
-    if row.get("role") != "user":
+    if row.get("role", row.get("type")) not in ("user", "human"):
         return False
-    content = row["content"]
-    return isinstance(content, str) or content[0]["type"] != "tool_result"
+    content = row.get("content", row.get("parts"))
+    return isinstance(content, str) or not RESULT_SIGNS & {content[0].get("type"), *content[0]}
+
+
+RESULT_SIGNS = frozenset({"tool_result", "toolResult", "functionResponse"})
 
 
 def _hand_with_markers(stage: Stage) -> None:
@@ -659,9 +758,11 @@ def _hand_with_markers(stage: Stage) -> None:
     rows = copy.deepcopy(stage.rows)
     last, name = rows[-1], stage.draw.choice(("cache_control", "prompt_cache_breakpoint"))
     kind = "input_text" if stage.talk.format == "openai-responses" else "text"
-    if isinstance(last.get("content"), str) and last["content"] and last["role"] == "user":
+    if isinstance(last.get("content"), str) and last["content"] and last.get("role") == "user":
         last["content"] = [{"type": kind, "text": last["content"]}]
-    if isinstance(last.get("content"), list) and last["content"]:
+    if stage.talk.format == "bedrock":
+        last["content"].append({"cachePoint": {"type": "default"}})
+    elif isinstance(last.get("content"), list) and last["content"]:
         last["content"][-1][name] = {"type": "ephemeral"}
     stage.hand_over(rows)
 

@@ -1,5 +1,6 @@
 """The objects of the SDKs, as their own types: recorded like their messages. And messages whose format nobody named."""
 
+import base64
 import collections
 
 import pytest
@@ -13,13 +14,14 @@ from pydantic import BaseModel
 
 from pagein import AgentMemory
 from pagein.errors import ConfigurationError, FormatError
-from pagein.events.steps import ActionStep, TaskStep, Usage, as_text
+from pagein.events.steps import ActionStep, Image, TaskStep, Text, Usage, as_text
 from pagein.formats import validate
 from pagein.formats.sdk_objects import read_usage
 
 pytestmark = pytest.mark.slow
 
 TASK = {"role": "user", "content": "Read a.py."}
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 COMPLETION = ChatCompletion.model_validate({
     "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o",
     "choices": [{
@@ -272,6 +274,49 @@ def test_a_request_for_bedrock_is_known_by_its_blocks():
     memory.record_messages(rows[:1])
     memory.record_messages(rows)
     assert [as_text(memory.steps[0].content), as_text(memory.steps[1].observations[0].content)] == ["Read.", "ok"]
+
+
+def test_a_request_for_bedrock_with_a_system_prompt_is_known_by_its_blocks():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [{"role": "user", "content": [{"text": "Read."}]}]
+    for _ in range(2):
+        memory.record_messages({"system": [{"text": "Be brief."}], "messages": rows})
+        rows.append({"role": "assistant", "content": [{"text": "Done."}]})
+    assert [as_text(step.content) for step in memory.steps] == ["Be brief.", "Read.", "Done."]
+
+
+GEMINI_REPLY = {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"p": 1}}}]}
+CONVERSE_REPLY = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "read", "input": {"p": 1}}}]}
+
+
+@pytest.mark.parametrize("wrapped", [lambda reply: reply, lambda reply: [reply]])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        GenerateContentResponse.model_validate({"candidates": [{"content": GEMINI_REPLY, "finishReason": "STOP"}]}),
+        {"output": {"message": CONVERSE_REPLY}, "stopReason": "tool_use", "usage": {"inputTokens": 5}},
+    ],
+)
+def test_a_reply_of_gemini_or_bedrock_is_known_in_a_memory_of_another_format(reply, wrapped):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages([TASK])
+    memory.record_messages(wrapped(reply))
+    assert [call.name for call in memory.steps[1].tool_calls] == ["read"]
+
+
+@pytest.mark.parametrize("form", ["gemini", "bedrock"])
+def test_the_request_with_an_image_as_its_sdk_takes_it_is_known_when_it_comes_back(form):
+    """The SDKs of Google and AWS take bytes; the line at the end of the request was recorded as the user's words."""
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record(TaskStep((Text("Look."), Image(base64.b64decode(PIXEL), "image/png"))), ActionStep("I see it."))
+    request = memory.to_request(form)
+    key, block = (
+        ("contents", {"parts": [{"text": "Why?"}]})
+        if form == "gemini"
+        else ("messages", {"content": [{"text": "Why?"}]})
+    )
+    memory.record_messages([*request[key], {"role": "user", **block}], form)
+    assert [as_text(step.content) for step in memory.steps][1:] == ["I see it.", "Why?"]
 
 
 def test_a_message_with_bytes_and_a_cache_marker_is_known_again():

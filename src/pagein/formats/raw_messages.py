@@ -133,13 +133,11 @@ def hash_row(row: Any) -> bytes:
 
 
 def _encode(row: Any) -> bytes:
-    """Encode a message as bytes that are equal for equal values. It is done for every message in every turn."""
-    try:
-        if type(row) is dict:
-            row = dict(sorted(_with_plain_text(row).items()))
-        return marshal.dumps(row, _MARSHAL_VERSION)
-    except (TypeError, ValueError):  # an object of an SDK, an enumeration, a value that contains itself
-        return marshal.dumps(to_plain_json(row, "messages"), _MARSHAL_VERSION)
+    """Encode a message as bytes that are equal for equal values; bytes equal their base64. Each new message comes here."""
+    plain = to_plain_json(row, "messages", encode_bytes=True)
+    if type(plain) is dict:
+        plain = dict(sorted(_with_plain_text(plain).items()))
+    return marshal.dumps(plain, _MARSHAL_VERSION)
 
 
 def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
@@ -227,8 +225,8 @@ def _certain_formats(request: Any) -> set[str]:
             return {"gemini"}
         if "input" in request and "messages" not in request and "type" not in request:
             return {"openai-responses"}
-        if request.get("system") is not None and "messages" in request:
-            signs.add("anthropic")
+        if (system := request.get("system")) is not None and "messages" in request:
+            signs.add("bedrock" if _is_bedrock_content(system) else "anthropic")
         rows = request.get("messages", [request])
     for row in rows if isinstance(rows, list | tuple) else ():
         if isinstance(row, dict):
@@ -241,7 +239,11 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         return set()
     signs: set[str] = set()
     if "role" not in row:
-        kind = row.get("type")
+        kind, output = row.get("type"), row.get("output")
+        if kind is None and isinstance(row.get("candidates"), list):
+            return {"gemini"}
+        if kind is None and isinstance(output, dict) and "message" in output:
+            return {"bedrock"}
         return (
             {"openai-responses"} if kind in _RESPONSES_ITEMS else {"langchain"} if kind in _LANGCHAIN_ROLES else signs
         )
@@ -254,8 +256,7 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
     if row.get("tool_calls") or row["role"] in ("tool", "function"):
         signs.add("openai")
     if type(row.get("content")) is list:
-        blocks = [part.keys() for part in row["content"] if isinstance(part, dict)]
-        signs |= {"bedrock"} if any(len(keys) == 1 and keys <= _BEDROCK_KEYS for keys in blocks) else set()
+        signs |= {"bedrock"} if _is_bedrock_content(row["content"]) else set()
         signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
         signs |= {"openai-responses"} if not kinds.isdisjoint(_RESPONSES_PARTS) else set()
         signs |= {"openai"} if not kinds.isdisjoint(_OPENAI_PARTS) else set()
@@ -267,3 +268,9 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         )
         signs |= {"anthropic"} if is_anthropic_image else set()
     return signs
+
+
+def _is_bedrock_content(content: Any) -> bool:
+    """True for a list with a block that only Bedrock has."""
+    blocks = content if isinstance(content, list | tuple) else ()
+    return any(len(block) == 1 and block.keys() <= _BEDROCK_KEYS for block in blocks if isinstance(block, dict))
