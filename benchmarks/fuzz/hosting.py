@@ -121,7 +121,7 @@ def _draw_words(draw: random.Random, turn: int) -> str:
 # As a provider's messages
 
 
-def to_rows(utterances: Sequence[Utterance], form: str) -> list[Row]:
+def to_rows(utterances: Sequence[Utterance], form: FormatName) -> list[Row]:
     """Utterances as a provider's messages; where results are blocks of the user's, those of a turn are one message."""
     if form == "openai-responses":
         return [row for utterance in utterances for row in _responses_rows(utterance)]
@@ -708,7 +708,7 @@ def _with_reminder(stage: Stage) -> tuple[list[Any], int | None]:
 
 def _is_plain(row: Row) -> bool:
     """True for a message that has one text and nothing else."""
-    content = row.get("content", row.get("parts"))
+    content = row["content"] if "content" in row else row["parts"]
     return isinstance(content, str) or (len(content) == 1 and "text" in content[0])
 
 
@@ -746,7 +746,7 @@ def _is_words(row: Row) -> bool:
     """True for a message of the user that is no result."""
     if row.get("role", row.get("type")) not in ("user", "human"):
         return False
-    content = row.get("content", row.get("parts"))
+    content = row["content"] if "content" in row else row["parts"]
     return isinstance(content, str) or not RESULT_SIGNS & {content[0].get("type"), *content[0]}
 
 
