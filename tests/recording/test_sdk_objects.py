@@ -319,6 +319,21 @@ def test_the_request_with_an_image_as_its_sdk_takes_it_is_known_when_it_comes_ba
     assert [as_text(step.content) for step in memory.steps][1:] == ["I see it.", "Why?"]
 
 
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("bedrock", {"content": [{"image": {"format": "png", "source": {"bytes": base64.b64decode(PIXEL)}}}]}),
+        ("gemini", {"parts": [{"inlineData": {"mimeType": "image/png", "data": base64.b64decode(PIXEL)}}]}),
+    ],
+)
+def test_one_message_with_bytes_is_taken_as_a_list_of_it_is(form, message):
+    row = {"role": "user", **message}
+    memory = AgentMemory.open(":memory:", budget=4_000, format=form)
+    for messages in (row, [row]):
+        memory.record_messages(messages)
+        assert [step.content[0].data for step in memory.steps] == [base64.b64decode(PIXEL)]
+
+
 def test_a_message_with_bytes_and_a_cache_marker_is_known_again():
     memory = AgentMemory.open(":memory:", budget=4_000, format="bedrock")
     content = [{"text": "Look."}, {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF-1.4"}}}]

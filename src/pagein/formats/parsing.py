@@ -165,7 +165,9 @@ def request_rows(request: Any) -> list[Any]:
     """
     if isinstance(request, Mapping) and "contents" in request and "messages" not in request:
         return content_rows(request["contents"])
-    messages = request.get("messages") if isinstance(request, Mapping) else request
+    messages = (
+        request.get("messages", [request] if "role" in request else None) if isinstance(request, Mapping) else request
+    )
     if isinstance(messages, (list, tuple)):
         rows: list[Any] = to_plain_json(messages, "messages", encode_bytes=True)
         return rows
