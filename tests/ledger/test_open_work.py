@@ -475,7 +475,7 @@ def test_a_result_that_a_list_has_in_other_words_brings_no_older_tasks_back():
     with AgentMemory.open(":memory:", budget=20_000) as memory:
         memory.record_messages(listed("Todos have been modified successfully.", 3))
         memory.record_messages(listed("Nothing has been changed: no disk.", 4))
-        versions = memory._runtime.state.fold.ledger.plans.to_state()["todos"]
+        versions = memory._runtime.state.fold.learned.ledger.plans.to_state()["todos"]
         assert [version[0] for version in versions] == [1, 3]
 
 

@@ -65,7 +65,7 @@ def test_what_a_request_recorded_is_learned_and_indexed_while_its_answer_is_awai
     pool = made.app._parts.proxy._runs._pool
     (memory,) = (memory for memory, _ in pool._open.values())
     runtime = memory._runtime
-    pending = {text.source for text in runtime.state.fold.tracker._pending}
+    pending = {text.source for text in runtime.state.fold.learned.tracker._pending}
     assert pending <= {"said"}, "all but the last answer"
     assert runtime.search._index.watermark() >= memory.head - 2
 

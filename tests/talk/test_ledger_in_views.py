@@ -77,7 +77,7 @@ def test_the_ledger_learns_before_anything_leaves_the_view(monkeypatch):
         assert memory.report().tokens > 280
         learn, learned = RunLedger.learn, []
         monkeypatch.setattr(RunLedger, "learn", lambda self, *told: learned.append(told) or learn(self, *told))
-        assert len(runtime_of(memory).state.fold.ledger.items) == 2
+        assert len(runtime_of(memory).state.fold.learned.ledger.items) == 2
         assert not any(RULE in text for _, text, _ in learned)
 
 

@@ -106,7 +106,7 @@ def test_many_results_are_shown_once_and_in_the_models_order():
     )
     assert [part.content for part in fold_now.view(99).messages() if part.role == "tool"][::2] == ["1", "3"]
     assert fold_now.view(99) == fold_now.view(99)
-    assert set(fold_now.open) == {(0, 1)}
+    assert set(fold_now.calls.open) == {(0, 1)}
 
 
 @pytest.mark.parametrize(

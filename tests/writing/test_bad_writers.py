@@ -72,7 +72,7 @@ def play(answer, turns=36, *, now=lambda: 0.0, **options):
         memory.record(*map(turn, range(3 * number, 3 * number + 3)))
         memory.view()
         memory.wait()
-    return writer, memory, memory._runtime.state.fold.recorded_tokens
+    return writer, memory, memory._runtime.state.fold.costs.total
 
 
 @pytest.mark.parametrize("kind", BAD)
@@ -220,5 +220,5 @@ def test_facts_are_asked_for_on_the_same_account():
         memory.wait()
     report = next(report for report in memory.report().writers if report.purpose == "facts")
     assert report.refused <= MAX_REFUSALS
-    assert writer.tokens <= memory._runtime.state.fold.recorded_tokens
+    assert writer.tokens <= memory._runtime.state.fold.costs.total
     memory.close()

@@ -171,7 +171,7 @@ class MemoryRuntime:
             case _effects.CollectJob(timeout=timeout):
                 return None if self.summary_writer is None else self.summary_writer.collect(timeout)
             case _effects.Recall(query=query, across=across):
-                if removed := self.state.fold.removed:
+                if removed := self.state.fold.changes.removed:
                     query = replace(query, exclude=query.exclude | removed)
                 return self.search.recall(query, across=across)
             case _effects.Call(function=function):
@@ -338,7 +338,7 @@ class MemoryRuntime:
     def extract_facts(self, *, flush: bool = False) -> None:
         """Extract facts from new entries when that is due, or now with ``flush``."""
         if self.writers is not None:
-            self.writers.allow(self.state.fold.recorded_tokens)
+            self.writers.allow(self.state.fold.costs.total)
         self.facts.extract(flush=flush)
 
     def eraser(self) -> Eraser:
@@ -376,7 +376,7 @@ class MemoryRuntime:
         written = (
             entry for entry in view.run if isinstance(entry.item, SummaryStep) and entry.item.author == summarizer.name
         )
-        return self.writers.reports(sum(fold.cost_of(entry.first, entry.last) - entry.tokens for entry in written))
+        return self.writers.reports(sum(fold.costs.sum(entry.first, entry.last) - entry.tokens for entry in written))
 
     def _rater_report(self) -> tuple[WriterReport, ...]:
         """The account of the model that rates steps, if it was asked."""

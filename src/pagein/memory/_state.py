@@ -534,7 +534,9 @@ class RunState:
     def view_with_ledger(self, view: View | None = None) -> View:
         """The view, as it stands unless one is given, with the ledger's block where something left it."""
         view = self.current_view() if view is None else view
-        return with_ledger(view, self.fold.ledger, self.fold.ledger_blocks) if view.has_replaced_entries else view
+        return (
+            with_ledger(view, self.fold.learned.ledger, self.fold.learned.blocks) if view.has_replaced_entries else view
+        )
 
     def apply_entries(self, entries: Sequence[Entry]) -> None:
         """Fold new entries in, and learn from the usage in them."""

@@ -73,7 +73,7 @@ class HostMemory(AgentMemory):
     @property
     def open_calls(self) -> Sequence[tuple[int, int]]:
         """The calls without a result: the position of the action, and the index of the call in it."""
-        return tuple(self._runtime.state.fold.open)
+        return tuple(self._runtime.state.fold.calls.open)
 
     def set_budget(self, budget: Budget) -> None:
         """Hold every later view to this budget."""
@@ -133,7 +133,7 @@ class RecordedRun:
     def expand(self, handle: str, answers: Mapping[int, list[int]]) -> Expansion:
         """See ``AgentMemory.expand``; ``answers`` has the positions of the results of each action."""
         runtime, fold = self._runtime, self._runtime.state.fold
-        fold.head, fold.answers = self.log.head(), dict(answers)
+        fold.head, fold.calls.answers = self.log.head(), dict(answers)
         return drive(expand(runtime.state, handle), runtime.perform)
 
     def close(self) -> None:

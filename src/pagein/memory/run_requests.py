@@ -162,7 +162,7 @@ class RunRequests:
             counter=self._counter, budget=budget.window, reserve=budget.window - budget.limit, limit=view.limit,
             tokens=view.tokens, tiers=_tokens_by_tier(view), digest=digest, compactions=len(state.fold.compactions),
             prefix=prefix.tokens, broke=prefix.broke, broke_why=prefix.why, rewritten=prefix.rewritten,
-            recorded=state.fold.recorded_tokens, used=used if self.last and action >= self.last.head else (), filter=filter,
+            recorded=state.fold.costs.total, used=used if self.last and action >= self.last.head else (), filter=filter,
             page_ins=_page_in_records(view, state.page_in.in_last_view), facts=facts,
             owners=runtime.facts.owner_names if facts else {}, plan=self._unrecorded_plan(view, budget, filter),
             roles=runtime.role_names, bytes=state.usage.byte_limit,

@@ -73,7 +73,7 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
         "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
         "occasion": None if page_in.occasion is None else astuple(page_in.occasion),
         "page_ins": [_encode_page_in(shown) for shown in page_in.shown],
-        "blocks": [[keys, tokens, *block] for (keys, tokens), block in log.fold.ledger_blocks.items()],
+        "blocks": [[keys, tokens, *block] for (keys, tokens), block in log.fold.learned.blocks.items()],
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
@@ -96,7 +96,7 @@ def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int
     fold = restore_fold(counter, value["fold"], bodies)
     fold.counter.add_counts(value["ends"])
     for keys, tokens, *block in value["blocks"]:
-        fold.ledger_blocks[tuple(map(tuple, keys)), tokens] = LedgerBlock(*block)
+        fold.learned.blocks[tuple(map(tuple, keys)), tokens] = LedgerBlock(*block)
     data = b64decode(value["heard"])
     starts = range(0, len(data), _FINGERPRINT_BYTES)
     fingerprints = [data[at : at + _FINGERPRINT_BYTES] for at in starts]

@@ -285,7 +285,7 @@ class ServerMemory(HostMemory):
         state = runtime_of(self).state
         view = state.usage.last_view
         if view is not None and state.page_in.is_due(view):
-            state.fold.learn_ahead()
+            state.fold.learned.learn_ahead()
             for entry in view.entries:
                 state.page_in.visible.names(entry, view)
             runtime_of(self).search.index(MAX_INDEXED_AHEAD)

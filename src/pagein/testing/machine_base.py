@@ -386,7 +386,7 @@ class ErasingMachine(BranchingMachine):
 def memory_state(memory: AgentMemory) -> dict[str, object]:
     """Return the state of a memory, part by part."""
     run_state = runtime_of(memory).state
-    run_state.fold.learn_ahead()  # it learns when it is asked
+    run_state.fold.learned.learn_ahead()  # it learns when it is asked
     parts = dict(decode_body(encode_snapshot(run_state.log, PageInState())))
     del parts["ends"], parts["blocks"]  # depend on what was counted and shown
     fold = parts.pop("fold")

@@ -144,7 +144,7 @@ def check_replay(entries: Sequence[Entry], view: View, counter: TokenCounter, *,
     again = fold.view(view.limit)
     if again.has_replaced_entries:
         is_shown = (lambda other: bool(other.entries == view.entries)) if may_lack_ledger else None
-        again = with_ledger(again, fold.ledger, fold.ledger_blocks, is_shown)
+        again = with_ledger(again, fold.learned.ledger, fold.learned.blocks, is_shown)
     for mine, other in zip(view.entries, again.entries, strict=False):
         assert mine == other, f"the view shows {mine}, the log folded again shows {other}"
     assert view.with_tail(()) == again, "the view is not what the log folded again gives"

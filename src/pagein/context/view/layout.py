@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 
 from pagein.errors import LogUnreadable
 from pagein.events import steps
-from pagein.events.entries import Observed, Pin, Stub, Tier
+from pagein.events.entries import FactsShown, Observed, Pin, Stub, Tier
 from pagein.events.handles import range_handle
 from pagein.events.messages import Message
 from pagein.events.quoting import escape_frames, escape_parts, quote_lines
@@ -266,3 +266,29 @@ def make_entry(
     messages = messages_of(stubbed, ids, late_system=tier == "note")
     tokens = sum(message_tokens(message, counter) for message in messages)
     return ViewEntry(first, last, stubbed, tier, why, messages, tokens, ids, stubs)
+
+
+class FactsHead:
+    """The facts block at the head of a view: the newest that was recorded, and the entry that shows it."""
+
+    def __init__(self) -> None:
+        self.newest: FactsShown | None = None
+        """It may be an empty one; None before the first."""
+        self.position: int | None = None
+        self.entries: tuple[ViewEntry, ...] = ()
+        """Empty without a block."""
+
+    def show(self, position: int, facts: FactsShown, counter: TokenCounter, tokens: int | None = None) -> None:
+        """Show a facts block; nothing for an empty one. ``tokens`` is its cost, where that is known."""
+        self.newest, self.position = facts, position
+        item, why = ContextBlock("facts", facts.text), "known when the view was laid out"
+        if tokens is None:
+            entry = make_entry(item, position, position + 1, counter, tier="facts", why=why)
+        else:
+            entry = ViewEntry(position, position + 1, item, "facts", why, messages_of(item), tokens)
+        self.entries = (entry,) if facts.text else ()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the block."""
+        return sum(entry.tokens for entry in self.entries)

@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import ViewEntry, lay_out, missing_ending, missing_opening
+from pagein.events.entries import Importance
 from pagein.events.messages import Message
-from pagein.events.steps import SummaryStep
+from pagein.events.protocol import TEXT_ACTION
+from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import request_tokens
 
 if TYPE_CHECKING:
     from pagein.context.costs import RunCost
     from pagein.models.writer_account import WriterReport
+
+IMPORTANT_SHARE = 0.3
+"""Share of the limit for steps that are marked as important. The newest have it; older ones leave as others do."""
+
+TASK_SHARE = 0.5
+"""Share of the limit in which the task of a model that acts in its text stays whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +210,35 @@ def request_cost(entries: Sequence[ViewEntry], counter: TokenCounter) -> int:
     first = next((entry.messages for entry in entries if entry.tier != "system"), ())
     ends = (*missing_opening(first), *missing_ending(entries[-1].messages if entries else ()))
     return request_tokens(ends, counter) + sum(entry.tokens for entry in entries)
+
+
+def important_positions(
+    run: Sequence[ViewEntry], marks: Mapping[int, Importance], tools: Tools, limit: int
+) -> frozenset[int]:
+    """The positions of the important steps, newest first, as many as fit in: those that are marked, then those that a tool's rule keeps."""
+    positions, tokens_left = set[int](), int(limit * IMPORTANT_SHARE)
+    marked = {position for position, importance in marks.items() if importance == "high"}
+    candidates = [entry for entry in reversed(run if marked or tools.keep else ()) if entry.tier != "summary"]
+    unmarked = (entry for entry in candidates if entry.first not in marks)
+    by_rule = (entry for entry in unmarked if any(map(tools.keeps, getattr(entry.item, "tool_calls", ()))))
+    for entry in (*(entry for entry in candidates if entry.first in marked), *by_rule):
+        if entry.tokens <= tokens_left:
+            tokens_left -= entry.tokens
+            positions.add(entry.first)
+    return frozenset(positions)
+
+
+def text_agent_task(run: Sequence[ViewEntry], user_tokens: int, limit: int) -> frozenset[int]:
+    """The position of the task, where the model acts in its text: results that look like the user's words would push it out.
+
+    Empty while the user's words are within their share: all of them stay then.
+    """
+    if user_tokens <= limit * TASK_SHARE:
+        return frozenset()
+    task = next((entry for entry in run if entry.tier != "pin"), None)
+    if task is None or not isinstance(task.item, TaskStep) or task.tokens > limit * TASK_SHARE:
+        return frozenset()
+    items = (entry.item for entry in run)
+    replies = [item for item in items if isinstance(item, ActionStep) and not item.tool_calls]
+    acting = sum(TEXT_ACTION.search(as_text(reply.content)) is not None for reply in replies)
+    return frozenset({task.first}) if acting * 2 > len(replies) else frozenset()

@@ -55,20 +55,22 @@ def current_state(run: RunState, most: int | None = None) -> Flow[CheckpointStat
     items = dict(_items(entries))
     steps = {position: item for position, item in items.items() if isinstance(item, Step)}
     span = build_span(sorted(items.items()), before.since, head)
-    extract = extract_summary(span, run.fold.tracker)
+    extract = extract_summary(span, run.fold.learned.tracker)
     refuted = find_refuted(span, closely=True)
     failed = [item for item in extract.dead_ends if item not in refuted]
     questions = (*find_standing_request(span), *extract.questions)
     extract = replace(extract, dead_ends=(*failed, *refuted), questions=questions)
     model_summaries = [record.summary for record in run.log.summaries if record.last > before.since]
     summary = merge_all((before.summary, *model_summaries, extract))
-    live = find_open_work(steps, run.fold.open, run.fold.abandoned, before.live, run.fold.ledger.waiting.going_on())
+    live = find_open_work(
+        steps, run.fold.calls.open, run.fold.calls.abandoned, before.live, run.fold.learned.ledger.waiting.going_on()
+    )
     summary = limit_items(_without_unanswered(summary, live))
     if gap.first < gap.last:
         summary = replace(summary, not_covered=(SummaryItem("what was not read yet", handles=(gap.handle,)),))
     # An action whose results are in the gap, or not there yet, is read again by the next state.
     incomplete = (at for at, step in steps.items() if at < gap.first and open_calls(step, at))
-    since = min((gap.first, *incomplete, *(action for action, _ in run.fold.open)))
+    since = min((gap.first, *incomplete, *(action for action, _ in run.fold.calls.open)))
     pins = tuple(SummaryItem(text, handles=(step_handle(at),)) for at, text in run.fold.pinned.items())
     return CheckpointState(summary, pins, live, before.host, since)
 

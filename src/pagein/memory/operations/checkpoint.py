@@ -67,8 +67,10 @@ def prepare_resume(
 ) -> Flow[tuple[CheckpointInfo | None, Compaction | None]]:
     """Resume without a status; return the checkpoint that the run starts from, and the compaction of a fresh start."""
     info = yield from find_checkpoint(run, name)
-    if run.fold.open:
-        bodies = tuple(Observed(call.action, call.index, unknown_observation(call)) for call in run.fold.open.values())
+    if run.fold.calls.open:
+        bodies = tuple(
+            Observed(call.action, call.index, unknown_observation(call)) for call in run.fold.calls.open.values()
+        )
         run.apply_entries((yield from Append(bodies, run.fold.head)))
     if not fresh:
         return info, None

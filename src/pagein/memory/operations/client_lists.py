@@ -119,7 +119,7 @@ class _Reader:
         """True for words that a list took back from earlier places, and that this one has among older ones: they are new."""
         if self.at == len(self.items) or not isinstance(step := self.items[self.at], TaskStep):
             return False
-        log, removed = self.chain.run.log, self.chain.run.fold.removed
+        log, removed = self.chain.run.log, self.chain.run.fold.changes.removed
         positions, hash = log.fingerprint_positions, self.marks[self.at][1:]
         places = [at for at, mark in enumerate(log.fingerprints) if mark[1:] == hash and positions[at] in removed]
         is_moved = bool(self.place and places) and places[-1] < self.chain.numbers[self.place - 1]

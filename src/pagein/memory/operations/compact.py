@@ -63,7 +63,7 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
 def clear_view(run: RunState) -> Flow[Compaction | None]:
     """Take everything said so far out of the view, but calls that wait for a result; None if that would save nothing."""
     view = run.current_view()
-    waiting = min((call.action for call in run.fold.open.values()), default=view.head)
+    waiting = min((call.action for call in run.fold.calls.open.values()), default=view.head)
     leaving = tuple(entry for entry in view.run if entry.first < waiting)
     if all(map(is_permanent, leaving)):
         return None
@@ -125,7 +125,7 @@ def _measure_retention(
     from pagein.summaries.key_items import find_key_items  # noqa: PLC0415
     from pagein.summaries.spans import build_span  # noqa: PLC0415
 
-    parser = run.fold.tracker.parser
+    parser = run.fold.learned.tracker.parser
     totals: dict[str, RetentionScore] = {}
     for replacement in replacements:
         first, last = replacement.first, replacement.last

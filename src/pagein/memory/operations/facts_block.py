@@ -59,11 +59,11 @@ def ensure_head_block(run: RunState, limit: int) -> Flow[None]:
     """Record a head block if none is in the log or it got too large; an empty one where facts are not to stand there."""
     fold, tokens = run.fold, int(limit * FACTS_SHARE)
     if run.facts_block.is_on and run.facts_block.placement == "head":
-        if fold.shown_facts is None or fold.facts_tokens > tokens:
+        if fold.facts.newest is None or fold.facts.tokens > tokens:
             text = yield from _select_head_text(run, fold.view(limit), tokens - FACTS_FRAME_TOKENS)
             if text is not None:
                 yield from record_head_text(run, text)
-    elif fold.facts_tokens and (run.facts_block.is_on or run.facts_block.placement is None):
+    elif fold.facts.tokens and (run.facts_block.is_on or run.facts_block.placement is None):
         yield from record_head_text(run, "")
 
 
@@ -71,10 +71,10 @@ def renew_head_block(run: RunState, before: View, after: View) -> Flow[tuple[Fac
     """Select the head block anew for a compaction; none if it stays the same, or the view would not get smaller."""
     if not run.facts_block.is_on or run.facts_block.placement != "head":
         return ()
-    other_tokens = after.tokens - run.fold.facts_tokens
+    other_tokens = after.tokens - run.fold.facts.tokens
     room = min(int(after.limit * FACTS_SHARE), min(after.limit, before.tokens - 1) - other_tokens)
     text = yield from _select_head_text(run, after, room - FACTS_FRAME_TOKENS)
-    if text is None or (run.fold.shown_facts is not None and text == run.fold.shown_facts.text):
+    if text is None or (run.fold.facts.newest is not None and text == run.fold.facts.newest.text):
         return ()
     return () if text and facts_entry(text, 0, after.counter).tokens > room else (FactsShown(text),)
 
@@ -82,7 +82,7 @@ def renew_head_block(run: RunState, before: View, after: View) -> Flow[tuple[Fac
 def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None]:
     """Select the facts for the head as text; None if the facts failed."""
     with run.problems.guard("no facts are shown"):
-        current = "" if run.fold.shown_facts is None else run.fold.shown_facts.text
+        current = "" if run.fold.facts.newest is None else run.fold.facts.newest.text
         blocks = yield from Call(lambda runtime: runtime.facts.select(view, max(0, tokens), head=current))
         return blocks[0].inner if blocks else ""
     return None

@@ -53,7 +53,7 @@ def _lines_of_file(
     for position in positions:
         if tokens < PAGE_IN_MIN_TOKENS:
             break
-        if position in run.fold.removed:
+        if position in run.fold.changes.removed:
             continue
         for entry in (yield from Read(position, position + 1)):
             calls = entry.body.tool_calls if isinstance(entry.body, ActionStep) else ()

@@ -73,7 +73,7 @@ def read_steps_and_notes(
         if isinstance(entry.body, Observed) and entry.body.late
     }
     # A late result may be recorded long after its action.
-    later = (at for action in steps for at in run.fold.answers.get(action, ()) if at >= stop)
+    later = (at for action in steps for at in run.fold.calls.answers.get(action, ()) if at >= stop)
     for start, end in group_positions(later):
         more = yield from Read(start, end, log)
         results += [entry.body for entry in more if isinstance(entry.body, Observed)]
@@ -84,7 +84,7 @@ def read_steps_and_notes(
         step = steps.get(position)
         if isinstance(step, ActionStep):
             steps[position] = with_observations(step, observations)
-    for (position, *_), rewritten in ({} if log else run.fold.rewritten).items():
+    for (position, *_), rewritten in ({} if log else run.fold.changes.rewritten).items():
         if position in steps:
             steps[position] = cast(Step, with_stubs(steps[position], (rewritten.stub,)))
         elif position in notes:

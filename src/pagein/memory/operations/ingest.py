@@ -262,7 +262,9 @@ class ListReader:
         """Go on with a branch from the place where the list leaves the chain."""
         number, positions = self.chain.numbers[place], self.run.log.fingerprint_positions
         # A branch from behind what a list took back would have it in view again.
-        while number - 1 not in self.chain.numbers and number and positions[number - 1] in self.run.fold.removed:
+        while (
+            number - 1 not in self.chain.numbers and number and positions[number - 1] in self.run.fold.changes.removed
+        ):
             number -= 1
         return Edited(tuple(items), (), number, "whole", False, self.list_hash, fork_at=positions[number])
 
@@ -361,7 +363,7 @@ class ListReader:
 
     def _new_results(self) -> Sequence[Item]:
         """The items of a list that has nothing but results of calls that wait for them: an earlier step may have equal ones."""
-        open_ids = {call.id for call in self.run.fold.open.values()}
+        open_ids = {call.id for call in self.run.fold.calls.open.values()}
         if self.whole or len(self.request.rows) > len(open_ids):
             return ()
         items = self.request.parse()
@@ -371,7 +373,7 @@ class ListReader:
     def _with_recorded_ids(self, known: Sequence[Item], new: Sequence[Item]) -> Sequence[Item]:
         """The new items, with results of recorded calls under the ids that the log has: some clients make new ids."""
         action = next((item for item in reversed(known) if isinstance(item, ActionStep)), None)
-        open_ids = {call.index: call.id for call in self.run.fold.open.values()}
+        open_ids = {call.index: call.id for call in self.run.fold.calls.open.values()}
         if action is None or not open_ids or not any(isinstance(item, Observation) for item in new):
             return new
         ids = {call.id: open_ids[index] for index, call in enumerate(action.tool_calls) if index in open_ids}
@@ -440,7 +442,7 @@ class ListReader:
         branch = yield from Call(lambda runtime: runtime.branches.current_branch)
         start, stop = map(self.run.log.count_fingerprints, sorted((branch.at, position)))
         is_here = all(mark.startswith(SYSTEM_PREFIX) for mark in self.run.log.fingerprints[start:stop])
-        is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.rewritten.values())
+        is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.changes.rewritten.values())
         return is_known or (branch.parent is not None and is_here)
 
     def _has_other_beginning(self, beside: _AlignedList) -> bool:

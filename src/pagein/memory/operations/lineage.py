@@ -89,9 +89,9 @@ def listed_items(run: RunState, entry: Entry) -> tuple[Item, ...]:
     match entry.body:
         case Observed(late=late, action=action, index=index, observation=result):
             place = (entry.position, "content", IN_TEXT) if late else (action, "observation", index)
-            rewritten = run.fold.rewritten.get(place)
+            rewritten = run.fold.changes.rewritten.get(place)
             return handed_items(entry.body) if rewritten is None else (replace(result, content=rewritten.stub.content),)
-        case TaskStep() as task if rewritten := run.fold.rewritten.get((entry.position, "content", 0)):
+        case TaskStep() as task if rewritten := run.fold.changes.rewritten.get((entry.position, "content", 0)):
             return (replace(task, content=rewritten.stub.content),)
     return handed_items(entry.body)
 

@@ -184,7 +184,7 @@ def _turns_for(
         searches.append((yield from _search(run, query)))
     hits = merge_hits(searches) if len(searches) > 1 else [hit for every in searches for hit in every]
     texts: dict[str, str] = {}
-    replaced = run.fold.ledger.superseded_texts()
+    replaced = run.fold.learned.ledger.superseded_texts()
     for hit in hits:
         if hit.handle not in texts:
             texts[hit.handle] = yield from _whole_text(run, hit, replaced)
@@ -208,14 +208,14 @@ def _newest_turns_that_left(
 
     ends = (entry.last for entry in view.run if entry.stubs or isinstance(entry.item, SummaryStep))
     last, turns, days = max(ends, default=0), list[SourcedBlock](), {""}
-    replaced = run.fold.ledger.superseded_texts()
+    replaced = run.fold.learned.ledger.superseded_texts()
     oldest = max(run.fold.cleared, last - TURNS_READ_MOST)
     while last > oldest and tokens >= PAGE_IN_MIN_TOKENS:
         first = max(oldest, last - TURNS_READ_AT_ONCE)
         for entry in reversed((yield from Read(first, last))):
             if entry.position in in_sight or not is_speech_step(entry.body):
                 continue
-            wordings = run.fold.wordings.get(entry.position)
+            wordings = run.fold.changes.wordings.get(entry.position)
             said = (yield from Read(wordings[-1], wordings[-1] + 1))[0] if wordings else entry
             part = next((part for part in passages(said) if part.position == entry.position), None)
             if part is None or part.text == ERASED:

@@ -51,7 +51,7 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
             item.statement.is_safety,
             None if item.replaced is None else step_handle(item.replaced),
         )
-        for item in run.fold.ledger.items.values()
+        for item in run.fold.learned.ledger.items.values()
     )
 
 
@@ -134,7 +134,9 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     """Drop a pin, or the ledger's entries of a step and what is open by it. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     is_known = parsed is not None and (
-        parsed.first in run.fold.pinned or bool(entries_at(run, handle)) or run.fold.ledger.has_open_work(parsed.first)
+        parsed.first in run.fold.pinned
+        or bool(entries_at(run, handle))
+        or run.fold.learned.ledger.has_open_work(parsed.first)
     )
     if parsed is None or not is_known:
         raise UnknownHandle(str(handle), run.fold.head, "only a pin, or an entry of the ledger, can be dropped")
@@ -164,7 +166,7 @@ def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
 def step_position(run: RunState, handle: str) -> int | None:
     """Return the position of the step that a handle names; None where the text names none."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
-    if parsed is None or parsed.last != parsed.first + 1 or not run.fold.cost_of(parsed.first, parsed.last):
+    if parsed is None or parsed.last != parsed.first + 1 or not run.fold.costs.sum(parsed.first, parsed.last):
         return None
     return parsed.first
 
@@ -180,4 +182,4 @@ def entries_at(run: RunState, handle: str) -> list[str]:
     parsed = parse_handle(handle.strip())
     if parsed is None or str(parsed) != step_handle(parsed.first):
         return []
-    return [item.statement.text for item in run.fold.ledger.items.values() if item.position == parsed.first]
+    return [item.statement.text for item in run.fold.learned.ledger.items.values() if item.position == parsed.first]

@@ -78,7 +78,12 @@ def record(
         fold = run.fold
         action = _text_action(run) if has_text_observation(new_items) else (NO_ACTION, 0)
         admission = admit(
-            new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict, action=action
+            new_items,
+            head=fold.head,
+            open_now=fold.calls.open,
+            abandoned=fold.calls.abandoned,
+            strict=strict,
+            action=action,
         )
         marks = () if importance is None else _marks_of(admission.bodies, fold.head, importance)
         bodies = (*admission.bodies, *marks)
@@ -174,7 +179,7 @@ def _newest_turn(run: RunState) -> tuple[int, protocol.Turn]:
 def _text_action(run: RunState) -> tuple[int, int]:
     """The position of the last action, and the number of results that it has, if it acts in text."""
     position, _ = _newest_turn(run)
-    return position, len(run.fold.answers.get(position, ()))
+    return position, len(run.fold.calls.answers.get(position, ()))
 
 
 def _fork_for_edit(run: RunState, edit: Edited) -> Flow[tuple[RunState, str]]:

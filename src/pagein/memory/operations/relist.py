@@ -250,8 +250,8 @@ def _replacement(position: int, item: Relisted) -> Replacement:
 
 def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, ...]]:
     """Read what lists changed before a position after it was recorded: a branch from there lacks it, and the list has it."""
-    rewritten = {first for first, *_ in run.fold.rewritten}
-    if not any(at < position for at in run.fold.removed | run.fold.edited | rewritten):
+    rewritten = {first for first, *_ in run.fold.changes.rewritten}
+    if not any(at < position for at in run.fold.changes.removed | run.fold.changes.edited | rewritten):
         return ()
     entries = yield from Read(position, run.fold.head)
     newest: dict[object, tuple[str, Replacement]] = {}

@@ -144,7 +144,7 @@ class _PastRun:
             entries = yield from Read(0, head, self._log)
             undone = undone_positions(entry.body for entry in entries)
         log.fold.skip |= undone
-        log.fold.tracker.max_pending = MAX_PENDING_TEXTS
+        log.fold.learned.tracker.max_pending = MAX_PENDING_TEXTS
         self._state.log, self._start, self._keeps_states = log, start, not undone
         return entries
 
@@ -177,7 +177,7 @@ class _PastRun:
         turns: list[tuple[int, str, str]] = []
         names: list[str] = []
         blocks: list[str] = []
-        tracker = self._state.fold.tracker
+        tracker = self._state.fold.learned.tracker
         has_lines = any(source.kind == "lines" for source in record.blocks)
         tables = (tracker.lines, tracker.old_actions) if has_lines else ()
         by_order = {line.order: line for table in tables for line in table.values()}
@@ -220,7 +220,7 @@ class _PastRun:
         passages = yield from self._passages(source)
         first = passages[0]
         text = first.text if first.whole else str((yield from expand(self._state, first.handle, self._log)))
-        for old in self._state.fold.ledger.superseded_texts().get(source.position, ()):
+        for old in self._state.fold.learned.ledger.superseded_texts().get(source.position, ()):
             text = text.replace(old, REPLACED)
         shown = "\n".join(numbered_lines(text, source.lines or ()))
         return day_of(first.at), turn_block(first.handle, first.role, shown)
@@ -232,9 +232,9 @@ class _PastRun:
         found: list[Passage] = []
         fold = self._state.fold
         for at in (
-            *reversed(fold.wordings.get(source.position, ())),
+            *reversed(fold.changes.wordings.get(source.position, ())),
             source.position,
-            *fold.answers.get(source.position, ()),
+            *fold.calls.answers.get(source.position, ()),
         ):
             for entry in (yield from Read(at, at + 1, self._log)):
                 found += (part for part in passages(entry) if (part.position, part.part) == source[1:3])

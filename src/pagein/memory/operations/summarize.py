@@ -62,7 +62,7 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
     if summarizer is None or (writers is not None and writers.summaries.resting_seconds):
         return False
     if writers is not None:
-        writers.allow(run.fold.recorded_tokens)
+        writers.allow(run.fold.costs.total)
     from pagein.summaries.records import long_summaries  # noqa: PLC0415 - loads where a model writes
 
     ranges = []
@@ -98,15 +98,15 @@ def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int
     max_source = _affordable_tokens(run, summarizer) / QUOTED_SOURCE_FACTOR
     if (
         chain
-        and run.fold.cost_of(first, last) <= max_source
+        and run.fold.costs.sum(first, last) <= max_source
         and _is_worth_rebuilding(run, summarizer, first, start, last)
     ):
         start = first
-    while start < last and run.fold.cost_of(start, last) > max_source:
+    while start < last and run.fold.costs.sum(start, last) > max_source:
         last -= max(1, (last - start) // 8)
     if start >= last or (start, last) in run.summaries.requested:
         return None
-    if run.fold.cost_of(start, last) < MIN_SOURCE_TOKENS:
+    if run.fold.costs.sum(start, last) < MIN_SOURCE_TOKENS:
         return None
     run.summaries.requested.add((start, last))
     # User messages that stay in view are never within a range.
@@ -125,7 +125,7 @@ def _affordable_tokens(run: RunState, summarizer: Summarizer) -> float:
 
 def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, start: int, last: int) -> bool:
     """True if the whole source fits into a request, and costs few times what is new in it, or is to be read whole."""
-    whole, new = run.fold.cost_of(first, last), run.fold.cost_of(start, last)
+    whole, new = run.fold.costs.sum(first, last), run.fold.costs.sum(start, last)
     max_tokens = summarizer.settings.max_request_tokens * SOURCE_SHARE_OF_REQUEST
     return new > 0 and whole <= max_tokens and (summarizer.is_direct or whole <= new * REBUILD_COST_FACTOR)
 

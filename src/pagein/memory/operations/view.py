@@ -125,7 +125,9 @@ def add_ledger(run: RunState, view: View, budget: Budget) -> View:
 def _show_ledger(run: RunState, view: View) -> View:
     if not view.has_replaced_entries:
         return view
-    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks, lambda with_block: _has_room(run, with_block))
+    return with_ledger(
+        view, run.fold.learned.ledger, run.fold.learned.blocks, lambda with_block: _has_room(run, with_block)
+    )
 
 
 def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
@@ -157,13 +159,13 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
 
 def _standing_view(run: RunState, limit: int) -> Flow[View]:
     """The run's view before anything leaves it. Where it is large, what will leave soon is learned in parts."""
-    if run.facts_block.is_on or run.fold.facts_tokens:
+    if run.facts_block.is_on or run.fold.facts.tokens:
         yield from facts_block.ensure_head_block(run, limit)
     view = run.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
-        run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
+        run.fold.learned.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     if view.tokens > limit * LEDGER_AHEAD_SHARE:
-        run.fold.teach_ledger(LEDGER_TEXTS_PER_TURN)
+        run.fold.learned.teach_ledger(LEDGER_TEXTS_PER_TURN)
     return view
 
 
@@ -236,7 +238,7 @@ def reserve_room(run: RunState, view: View) -> Reserve:
     """Return the tokens to leave free for what comes back: 0 while everything is in view."""
     if view.tokens <= view.limit and not view.has_replaced_entries:
         return Reserve()
-    ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
+    ledger = reserve_tokens(view, run.fold.learned.ledger, run.fold.learned.blocks)
     if not is_user_turn(view):
         return Reserve(ledger)
     return Reserve(ledger, reserved_tokens(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share))
@@ -270,7 +272,7 @@ def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
     page_ins = run.page_in.entries_since(run.last_compaction)
     if not page_ins:
         return None
-    tokens = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).tokens
+    tokens = with_ledger(view, run.fold.learned.ledger, run.fold.learned.blocks).tokens
     if tokens + sum(entry.tokens for entry in page_ins) <= room:
         return None
     plan = _plan_sooner(run, view, room)
