@@ -124,3 +124,14 @@ def test_an_answer_of_one_mark_a_hundred_thousand_times_takes_no_time():
         ledger.learn_work(2, text, text, is_own=True)
         assert ledger.answers.by_position[2].text.startswith("x")
     assert time.perf_counter() - started < 5
+
+
+def test_an_answer_in_a_notice_that_says_nothing_has_no_empty_line_before_it():
+    with AgentMemory.open(":memory:", budget=600) as memory:
+        for number in range(12):
+            memory.record(TaskStep(f"Do task {number}, and then tell me."))
+            work(memory, 10 * number, 1 if number % 3 == 0 else 0)
+            memory.record(FinalAnswerStep(f"Task {number} is done: {'all ' * 8}"))
+        answers = [text for text in texts_of(memory) if "\n[s" in text and " answered: " in text]
+        assert answers
+        assert not any("\n\n" in text for text in answers)

@@ -108,7 +108,7 @@ def with_answers(view: View, ledger: RunLedger, bare: Collection[int]) -> View:
     run = list(view.run)
     for position, line, _ in _choose(view, ledger, sorted(places), view.limit):
         index = places[position]
-        run[index] = _add_line(run[index], "" if index in bare else "\n", line, view)
+        run[index] = _add_line(run[index], line, view, is_bare=index in bare)
     return replace(view, run=tuple(run)) if places else view
 
 
@@ -130,8 +130,9 @@ def _choose(view: View, ledger: RunLedger, positions: Sequence[int], limit: int)
     yield from lines
 
 
-def _add_line(entry: ViewEntry, separator: str, line: str, view: View) -> ViewEntry:
+def _add_line(entry: ViewEntry, line: str, view: View, *, is_bare: bool) -> ViewEntry:
     if not isinstance(entry.item, SummaryStep):
         raise TypeError(f"{entry.handle} is no notice")
-    item = replace(entry.item, content=f"{entry.item.content if separator else ''}{separator}{line}")
+    words = "" if is_bare or not entry.item.content else f"{entry.item.content}\n"
+    item = replace(entry.item, content=f"{words}{line}")
     return make_entry(item, entry.first, entry.last, view.counter, tier=entry.tier, why=entry.why)
