@@ -371,3 +371,38 @@ def test_a_client_that_drops_reasoning_makes_no_edit_in_any_format(form, key, ro
         result = memory.record_messages([start, says(role, words), says("user", {"text": "And?"})])
         assert (result.branch, result.repairs) == (None, ())
         assert len(memory.steps) == 3
+
+
+ITEMS_OF_A_RESPONSE = {
+    "a search and what it found": [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is x."}]},
+    ],
+    "words and a call": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"},
+    ],
+    "two calls": [
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"a": 1}'},
+        {"type": "function_call", "call_id": "c2", "name": "read", "arguments": '{"a": 2}'},
+    ],
+}
+
+
+@pytest.mark.parametrize("items", ITEMS_OF_A_RESPONSE.values(), ids=ITEMS_OF_A_RESPONSE)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_answer_whose_first_items_were_recorded_before_a_restart_goes_on_behind_them(tmp_path, items, first):
+    before = [] if first else [said("user", "Hi."), said("assistant", "Yes?")]
+    rows = [*before, said("user", "Look."), items[0]]
+    with open_memory(tmp_path / "run.db", format="openai-responses") as memory:
+        memory.record_messages(rows)
+        count = len(memory.steps)
+    with open_memory(tmp_path / "run.db", format="openai-responses") as memory:
+        memory.record_messages([*rows, items[1]])
+        assert len(memory.steps) == count + 1 and len(memory.branches()) == 1
+        shown = [
+            row for row in memory.to_messages() if "output" not in row.get("type", "") and row.get("role") != "user"
+        ]
+        assert len(shown) == len(before) // 2 + 2
+        assert memory.record_messages([*rows, items[1], said("user", "So?")]).repairs[1:] == ()
+        assert len(memory.steps) == count + 2

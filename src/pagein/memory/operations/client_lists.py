@@ -156,8 +156,13 @@ class _Reader:
         return count > 0
 
     def _read_grown(self) -> Flow[bool]:
-        """Make an answer the recorded one and what follows it: the client began it for the model, which went on."""
+        """Make an answer the recorded one and what follows it: the client began it, or handed its first items over alone."""
         recorded = yield from self.chain.read_items(self.place, min(len(self.chain), self.place + 2), _READ_AHEAD)
+        if (behind := step_behind(self.items[self.at], recorded[0])) is not None:
+            if _plain_answer(recorded[0]) and not self.chain.run.transcript.is_untouched:
+                return False  # it may be an answer that the client words anew, with its calls in it
+            self._replace(self.at, self.at + 1, [recorded[0], behind])
+            return True
         texts = [_plain_answer(item) for item in (self.items[self.at], *recorded)]
         rest = text_behind(texts[0], texts[1]) if texts[0] and texts[1] else None
         if not rest:
@@ -272,6 +277,22 @@ def _plain_answer(item: Item) -> str:
     """The text of an answer that calls nothing; "" for any other item."""
     is_answer = isinstance(item, ActionStep) and not item.tool_calls
     return as_text(item.content) if is_answer and all(isinstance(part, Text) for part in as_parts(item.content)) else ""
+
+
+def step_behind(listed: Item, recorded: Item) -> ActionStep | None:
+    """What an answer has behind all parts and calls of the recorded one; None for another answer, and where that is words alone."""
+    if not isinstance(listed, ActionStep) or not isinstance(recorded, ActionStep):
+        return None
+    parts, count, calls = as_parts(listed.content), len(as_parts(recorded.content)), len(recorded.tool_calls)
+    begun = replace(listed, content=parts[:count] or None, tool_calls=listed.tool_calls[:calls])
+    later = tuple(
+        call if call.at is None else replace(call, at=max(0, call.at - count)) for call in listed.tool_calls[calls:]
+    )
+    is_more = bool(later) or not all(isinstance(part, Text) for part in parts[count:])
+    has_words = any(isinstance(part, Text) for part in parts[:count])
+    if not (is_more or (parts[count:] and not has_words)) or fingerprint(begun) != fingerprint(recorded):
+        return None
+    return replace(listed, content=parts[count:] or None, tool_calls=later)
 
 
 def shown_result(view: View, position: int, index: int) -> Observation | None:
