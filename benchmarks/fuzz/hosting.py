@@ -188,17 +188,25 @@ def _anthropic_row(utterance: Utterance) -> Row:
 
 def _gemini_row(utterance: Utterance) -> Row:
     if utterance.role == "result":
-        response = {"name": "read", "id": utterance.call_id, "response": {"output": utterance.text}}
+        response = {"name": "read", **_gemini_id(utterance.call_id), "response": {"output": utterance.text}}
         return {"role": "user", "parts": [{"functionResponse": response}]}
     parts: list[Row] = [{"text": utterance.text}] if utterance.text else []
     if utterance.role == "assistant":
         calls = [
-            {"functionCall": {"id": call_id, "name": "read", "args": {"path": path}}}
+            {
+                "functionCall": {**_gemini_id(call_id), "name": "read", "args": {"path": path}},
+                "thoughtSignature": "-_8=",
+            }
             for call_id, path in utterance.calls
         ]
         return {"role": "model", "parts": [*parts, *calls]}
     images = [{"inlineData": {"mimeType": "image/png", "data": _PIXEL}}] if utterance.has_image else []
     return {"role": "user", "parts": [*parts, *images]}
+
+
+def _gemini_id(call_id: str) -> Row:
+    """The id of a call; in many of Gemini's answers there is none."""
+    return {} if len(call_id) % 2 else {"id": call_id}
 
 
 def _bedrock_row(utterance: Utterance) -> Row:

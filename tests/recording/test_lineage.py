@@ -399,7 +399,7 @@ def test_an_answer_whose_first_items_were_recorded_before_a_restart_goes_on_behi
         count = len(memory.steps)
     with open_memory(tmp_path / "run.db", format="openai-responses") as memory:
         memory.record_messages([*rows, items[1]])
-        assert len(memory.steps) == count + 1 and len(memory.branches()) == 1
+        assert (len(memory.steps), len(memory.branches())) == (count + 1, 1)
         shown = [
             row for row in memory.to_messages() if "output" not in row.get("type", "") and row.get("role") != "user"
         ]

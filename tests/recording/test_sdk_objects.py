@@ -6,7 +6,7 @@ import collections
 import pytest
 from anthropic.types import Message
 from anthropic.types import Usage as AnthropicUsage
-from google.genai.types import GenerateContentResponse, GenerateContentResponseUsageMetadata
+from google.genai.types import Content, GenerateContentResponse, GenerateContentResponseUsageMetadata
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCompletion
 from openai.types.responses import ParsedResponse, Response, ResponseCompletedEvent, ResponseTextDeltaEvent
@@ -332,6 +332,28 @@ def test_one_message_with_bytes_is_taken_as_a_list_of_it_is(form, message):
     for messages in (row, [row]):
         memory.record_messages(messages)
         assert [step.content[0].data for step in memory.steps] == [base64.b64decode(PIXEL)]
+
+
+@pytest.mark.parametrize(
+    "as_the_host_has_it",
+    [
+        lambda contents: contents,
+        lambda contents: [Content.model_validate(row) for row in contents],
+        lambda contents: [Content.model_validate(row).model_dump(mode="json") for row in contents],
+    ],
+)
+def test_a_request_of_gemini_is_known_in_every_spelling_of_its_sdk(as_the_host_has_it):
+    """The SDK has objects with bytes, and writes them as JSON with other keys and another alphabet of base64."""
+    signed = {"functionCall": {"name": "read", "args": {"a_b": 1}}, "thoughtSignature": "-_8="}
+    memory = AgentMemory.open(":memory:", budget=4_000, format="gemini")
+    memory.record_messages(
+        [{"role": "user", "parts": [{"text": "Look."}]}, {"role": "model", "parts": [{"text": "I look."}, signed]}]
+    )
+    contents = as_the_host_has_it(memory.to_request("gemini")["contents"])
+    answer = {"functionResponse": {"name": "read", "response": {"output": "ok"}}}
+    memory.record_messages([*contents, {"role": "user", "parts": [answer]}])
+    assert [as_text(result.content) for result in memory.steps[1].observations] == ["ok"]
+    assert memory.repairs == ()
 
 
 def test_a_message_with_bytes_and_a_cache_marker_is_known_again():

@@ -59,6 +59,10 @@ class Format(Protocol):
         """Count what only this format has in a request, whose messages are ``rows`` as plain JSON."""
         ...
 
+    def unify_row(self, row: Any) -> Any:
+        """Return a message in one spelling, whichever of those that the provider's SDK takes it has. Raises FormatError."""
+        ...
+
 
 class WireFormat:
     """A format whose SDK takes the rendered request as it is, and whose tools cost their JSON. See ``Format``."""
@@ -74,6 +78,10 @@ class WireFormat:
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request itself."""
         return request
+
+    def unify_row(self, row: Any) -> Any:
+        """Return the message itself."""
+        return row
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count what only this format has in each message; a request with a key of its own is certain."""

@@ -71,7 +71,7 @@ class RawRequest:
         if len(self._hashes) != len(self.rows):
             known = () if self.earlier is None else zip(self.earlier.rows, self.earlier.hashes(), strict=True)
             self._hashes = [
-                known_hash if row == known_row else hash_row(row)
+                known_hash if row == known_row else hash_row(self.form.unify_row(row))
                 for row, (known_row, known_hash) in zip(self.rows, chain(known, repeat((None, b""))), strict=False)
             ]
             self.earlier = None

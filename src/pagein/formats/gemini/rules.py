@@ -47,6 +47,10 @@ _FREE_KEYS = frozenset({"args", "response", "partMetadata"})
 RESPONSE_KEYS = ("usageMetadata", "modelVersion")
 """The fields of a response that are read with its content."""
 
+BYTE_KEYS = ("data", "thoughtSignature")
+"""What the SDK has as bytes, and REST as base64."""
+URL_ALPHABET = str.maketrans("-_", "+/")
+"""From the alphabet of base64 that the SDK writes as JSON to the usual one."""
 _SYSTEM_KEYS = ("systemInstruction", "system_instruction")
 
 Row = dict[str, Any]
@@ -106,6 +110,25 @@ def _camel_case(value: Any) -> Any:
                 for key, item in value.items()
             )
             return {key: item if key in _FREE_KEYS else _camel_case(item) for key, item in named if item is not None}
+        case _:
+            return value
+
+
+def unify_row(row: Any) -> Any:
+    """Return a content with REST's keys in order, without nulls, and with base64 in its usual alphabet. Raises FormatError."""
+    return _unify("", _camel_case(content_rows([row])[0]))
+
+
+def _unify(key: str, value: Any) -> Any:
+    match value:
+        case _ if key in _FREE_KEYS:
+            return value
+        case str() if key in BYTE_KEYS:
+            return value.translate(URL_ALPHABET)
+        case list():
+            return [_unify("", item) for item in value]
+        case dict():
+            return {name: _unify(name, value[name]) for name in sorted(value)}
         case _:
             return value
 

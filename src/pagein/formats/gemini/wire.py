@@ -48,6 +48,7 @@ class Gemini(WireFormat):
     name = NAME
     own_key = "contents"
     problems = staticmethod(rules.problems)
+    unify_row = staticmethod(rules.unify_row)
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the system instruction and the contents, in order. Raises FormatError with the path of the fault."""
@@ -88,9 +89,7 @@ class Gemini(WireFormat):
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return ``contents`` and ``config`` for google-genai's ``generate_content``, with bytes where its types have them."""
         keywords: dict[str, Any] = {
-            "contents": rendering.with_bytes(
-                request["messages"], ("data", "thoughtSignature"), ("args", "response"), urlsafe=True
-            )
+            "contents": rendering.with_bytes(request["messages"], rules.BYTE_KEYS, ("args", "response"), urlsafe=True)
         }
         if "systemInstruction" in request:
             keywords["config"] = {"system_instruction": request["systemInstruction"]}
@@ -383,7 +382,7 @@ def _inline_image(blob: Row) -> tuple[steps.Image | None, Row]:
     content = parsing.decode_exact_base64(data)
     if content is not None:
         return steps.Image(content, str(media_type)), {}
-    content = parsing.decode_exact_base64(data.translate(str.maketrans("-_", "+/")))
+    content = parsing.decode_exact_base64(data.translate(rules.URL_ALPHABET))
     return (None if content is None else steps.Image(content, str(media_type))), {_URL_ALPHABET: 1}
 
 
