@@ -25,7 +25,7 @@ from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
 from pagein.memory.requests import decode_sources
 from pagein.tokens import TokenCounter
 
-VERSION = 24
+VERSION = 25
 """Raised with every change to what a fold derives, or to how it is encoded."""
 
 _FINGERPRINT_BYTES = 17

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - letters of other languages
-"""Binding words of languages other than English, and phrases of English that look binding and are not.
+"""Binding words of languages other than English.
 
 ``languages.txt`` is the table of the other languages. A sentence with two or more of the commonest English words is not
 read with it.
@@ -13,9 +13,19 @@ import unicodedata
 from importlib.resources import files
 from typing import NamedTuple
 
+from pagein.context.ledger.items import StatementKind
 from pagein.context.ledger.values import OPTION_GROUPS, TypedValue, concepts
 
-FOREIGN_KINDS = ("rule", "rule", "limit", "decision", "goal", "preference", "value", "commitment")
+FOREIGN_KINDS: tuple[StatementKind, ...] = (
+    "rule",
+    "rule",
+    "limit",
+    "decision",
+    "goal",
+    "preference",
+    "value",
+    "commitment",
+)
 _PATTERNS = ("rule", "duty", "limit", "decision", "goal", "preference", "value", "commitment")
 
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u093c\u09bc\u200c]")
@@ -306,16 +316,3 @@ def revises(change: re.Pattern[str], folded: str) -> bool:
 def has_english(text: str, *, least: int = 1) -> bool:
     """True for a text with some of the commonest English words."""
     return sum(word.lower() in ENGLISH for word in _WORD.findall(text)) >= least
-
-
-IDIOMS = re.compile(
-    r"(?i)\b(?:(?:please )?(?:don't|do not|dont) (?:you )?(?:worry|stress|sweat|panic|hesitate|mention it|give up|get me wrong|be (?:so |too )?(?:hard|shy|afraid|silly|sad|sorry|a stranger|discouraged|scared)|"
-    r"beat yourself|know|think|even|remember|mind|believe|lose (?:hope|heart)|let (?:it|that|them|this|anyone|anything|fear|\w+ \w+) (?:get|stop|bring|discourage|hold|ruin|define)|let the \w+ \w+ you|you (?:think|just|love|agree)|forget to (?:take care|have fun|enjoy|breathe|smile|treat|rest|relax)|rush yourself|ask me why|get me started|tell me|look back|stop believing)"
-    r"|never (?:mind(?! (?:the|my|our|about|what)\b)|know|knew|say never|give up|stop (?:dreaming|learning|believing|amaz\w+|exploring)|too late|gets? old|ever(?:land)?$|cease\w*|fail\w* to|hurts?|looked back|look back|thought|felt|had|been|really|expected|realized|realised|imagined|seen|heard|tried|liked|got|lose hope|underestimate|forget (?:that|how|the|where|those))"
-    r"|never(?:-|\s)ending|never too (?:late|early|old)|always (?:be (?:there|here|grateful|thankful|my|a)|been|wanted|loved|there|a (?:pleasure|joy|good)|nice|fun|good|great|wanted|remember(?:ed)?|room|welcome|believe in|thought|had|felt|dreamed|enjoyed|liked)"
-    r"|must(?:-|\s)(?:see|try|read|visit|do|watch)s?\b|must-haves?\b|a must have\b|must (?:say|admit|confess|have been|have \w+ed|be (?:so |really |very |such |quite |pretty |a |an |hard|nice|tough|exciting|great|fun|tired|amazing|wonderful|something|difficult|proud|happy|lovely|awesome|incredible|kidding|joking|\w+ing\b|nervous|excited|thrilled|stressful|rewarding|beautiful))"
-    r"|can't (?:wait|believe|imagine|help|complain|thank|get enough|stop|say enough|remember|tell you|seem|recommend|afford to miss|go wrong|beat)|no (?:worries|problem|way|doubt|wonder|idea|matter|one knows|big deal|pressure|rush|offen[cs]e|need to (?:thank|worry|apologi[sz]e)|thanks?|thank you|clue|pun|joke|kidding|luck|end|time to lose|pain,? no gain)"
-    r"|only (?:if|when) you (?:want|like|feel)|if only|not only|always (?:at|in|on) my (?:side|mind|heart)|should be (?:fun|good|great|fine|nice|interesting|exciting|able|proud)|let's (?:see|face it|say|be honest|hope|go!|do (?:it|this|that)|catch up|chat|talk|hang|get (?:started|going|into it)|keep (?:in touch|going|it up|at it)|start|continue|begin|move on|dive|have a look|take a look|try|try again|check)\b"
-    r"|needless to say|at least (?:it|he|she|they|we|you|i|for now|that)\b|as (?:always|ever|usual)|(?:than|like) (?:never|ever) (?:before)?|once in a lifetime|keep (?:it up|up the|going|me (?:posted|updated|in the loop)|in touch|pushing|shining|smiling|rocking|being|doing|at it|fighting|believing|dreaming|following|moving|on|exploring|spreading)|stay (?:strong|positive|safe|tuned|in touch|true|motivated|awesome|focused))\b",
-)  # fmt: skip
-"""Phrases of small talk with a binding word in them, which bind nobody."""

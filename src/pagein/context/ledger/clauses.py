@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pagein.context.ledger.english import CLAUSE_END
+from pagein.context.ledger import english
 from pagein.context.ledger.values import TypedValue, find_values, stem, subject_stems
 
 MAX_REMEMBERED_TEXTS = 1_600
@@ -21,7 +21,7 @@ _COUNTS = {**NUMBER_WORDS, "both": "2", "single": "1"}
 _COUNTED = re.compile(rf"(?i)\b(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)}) (?P<noun>[a-z]{{3,}})\b")
 """A count and the noun behind it: "34 singers", "both sides"."""
 
-_CLAUSE_END = re.compile(rf"{CLAUSE_END.pattern}|(?:^| )(?:so|which|but|where|when|while|or) ")
+_CLAUSE_END = re.compile(rf"{english.CLAUSE_END.pattern}|(?:^| )(?:so|which|but|where|when|while|or) ")
 _CLAUSE = re.compile(rf"{_CLAUSE_END.pattern}| and ")
 
 _MEASURES = ("unit:", "money", "time")

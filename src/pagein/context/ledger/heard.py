@@ -10,8 +10,8 @@ from pagein.events.entries import Observed
 from pagein.events.steps import Content, Observation, ToolCall, as_text, own_text
 
 if TYPE_CHECKING:
+    from pagein.context.ledger.items import Speaker
     from pagein.context.ledger.run_ledger import RunLedger
-    from pagein.context.ledger.statements import Speaker
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,19 @@
-"""An item of the ledger: a statement with its place, what it replaced, and what it is worth."""
+"""A statement that binds the agent, and the item of a ledger that has it: its place, what it replaced, and what it is worth."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from pagein.context.ledger.shortening import shorten
-from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind
+
+StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
+Speaker = Literal["user", "system", "assistant"]
+
+LONG_CHARS = 160
+"""Characters from which a value, a decision or a promise is taken for a part of a story."""
 
 TEXT_MAX_CHARS = 300
 """Characters kept of a statement."""
@@ -29,6 +34,33 @@ WEAK_FACTOR = 0.5
 
 SMALL_TALK_ODDS = 5
 """Odds of small talk in a chat. The model was fitted on as much small talk as binding sentences; a chat has far more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindingStatement:
+    """A sentence that binds the agent: its kind, its words, and what it is about."""
+
+    kind: StatementKind
+    text: str
+    """The sentence as it was said, with white space normalised."""
+    is_safety: bool = False
+    """A prohibition, a permission or a limit whose breach does harm."""
+    subject: tuple[str, ...] = ()
+    """The stems that say what it is about; ``=spend`` and ``@indent`` are concepts."""
+    value: str = ""
+    """The number, date, name or option it sets; empty without one."""
+    value_type: str = ""
+    revises: bool = False
+    """It says that it changes something said before."""
+    lifts: bool = False
+    """It allows again what was forbidden, or ends what held."""
+    old_value: str = ""
+    """The value it says to be replaced, as in "not X but Y"; empty without one."""
+    is_prohibition: bool = False
+    is_weak: bool = False
+    """It may be small talk: a fact with a number, an idea for the moment. It is worth less."""
+    likelihood: float = 1.0
+    """Less than 1 where no pattern knows the sentence, and its words alone make it likely that it binds."""
 
 
 @dataclass(frozen=True, slots=True)

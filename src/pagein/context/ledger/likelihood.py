@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from importlib import resources
 from types import MappingProxyType
 
-from pagein.context.ledger.english import PAST, PAST_VERB
+from pagein.context.ledger import english
 from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import find_option, find_values
 
@@ -82,7 +82,7 @@ def sentence_features(sentence: str) -> Iterator[str]:
     words = _TOKEN.findall("".join((*parts, core[end:])).lower().replace("\u2019", "'"))
     if words and words[-1].isalnum():
         words.append(".")  # speech and chats leave it out
-    if PAST_VERB.search(core) or PAST.search(core):
+    if english.PAST_VERB.search(core) or english.PAST.search(core):
         yield "<past>"
     yield f"#{min(_LONGEST_STEP, len(words) // _WORDS_A_STEP)}"
     yield from words

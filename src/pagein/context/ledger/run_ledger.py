@@ -9,9 +9,12 @@ from typing import Any
 
 from pagein.context.ledger.answers import Answers
 from pagein.context.ledger.error_lines import has_failed
+from pagein.context.ledger.evidence import Evidence
 from pagein.context.ledger.failures import FailureLedger
 from pagein.context.ledger.items import (
+    BindingStatement,
     LedgerItem,
+    Speaker,
     clip_statement,
     is_guess,
     is_sure,
@@ -20,9 +23,10 @@ from pagein.context.ledger.items import (
     worth_of,
 )
 from pagein.context.ledger.open_work import OpenLines
-from pagein.context.ledger.revisions import RevisionFinder, about_without, inherit, is_restatement, words_about
+from pagein.context.ledger.revised_words import about_without, words_about
+from pagein.context.ledger.revisions import RevisionFinder, inherit, is_restatement
 from pagein.context.ledger.speakers import Speakers
-from pagein.context.ledger.statements import BindingStatement, Speaker, find_statements
+from pagein.context.ledger.statements import find_statements
 from pagein.context.ledger.task_plans import TaskPlans
 from pagein.context.ledger.waiting import WaitingItems
 from pagein.events.entries import Slot
@@ -190,8 +194,8 @@ class RunLedger:
         return ledger
 
     def _add(self, item: LedgerItem) -> LedgerItem:
-        finder = RevisionFinder(self.items, self._stem_counts)
-        replaced = finder.find_replaced(item)
+        evidence = Evidence(self.items, self._stem_counts)
+        replaced = RevisionFinder(evidence).find_replaced(item)
         for old in replaced:
             about = about_without(item.statement, old)
             if about is None:
@@ -200,18 +204,18 @@ class RunLedger:
                 self.items[old.key] = replace(old, about=about)
         origin = max(replaced, key=lambda old: old.key, default=None)
         if origin is not None and is_restatement(item.statement, origin.statement):
-            item = replace(item, replaced=origin.replaced, is_newer=finder.is_contradicting(item.statement))
+            item = replace(item, replaced=origin.replaced, is_newer=evidence.contradicts_any(item.statement))
         elif origin is not None:
             about = words_about(item.statement, origin)
             statement = inherit(item.statement, origin.statement)
             item = replace(item, replaced=origin.position, about=about, statement=statement)
         else:
-            item = replace(item, is_newer=finder.is_contradicting(item.statement))
+            item = replace(item, is_newer=evidence.contradicts_any(item.statement))
         if item.is_newer:
             self.items.update(
                 (old.key, replace(old, is_newer=False))
                 for old in list(self.items.values())
-                if old.is_newer and finder.contradicts(item.statement, old.statement)
+                if old.is_newer and evidence.contradicts(item.statement, old.statement)
             )
         self.items[item.key] = item
         self._stem_counts.update(set(item.statement.subject))

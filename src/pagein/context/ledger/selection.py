@@ -69,7 +69,7 @@ def render_item(item: LedgerItem, text: str, *, is_tight: bool = False, is_terse
     A tight line says that it is new only where its words do not say that something changed. A terse one has the bare
     number of the step, unless its words begin with a number, too.
 
-    >>> from pagein.context.ledger.statements import BindingStatement
+    >>> from pagein.context.ledger.items import BindingStatement
     >>> item = LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4)
     >>> render_item(item, "Use tabs."), render_item(item, "Use tabs.", is_tight=True)
     ('s12 Use tabs. (replaces s4)', 's12 Use tabs. (new)')

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import re
 
+from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import guess_language
 from pagein.context.ledger.clauses import clause_with
-from pagein.context.ledger.english import DONE, EXPLICIT, LIFTS, TOPIC, VALUE_CONCEPTS
+from pagein.context.ledger.items import BindingStatement
 from pagein.context.ledger.shortening import shorten
-from pagein.context.ledger.statements import BindingStatement
-from pagein.context.ledger.values import find_values, subject_stems
+from pagein.context.ledger.values import VALUE_CONCEPTS, find_values, subject_stems
 
 MAX_REMEMBERED_WORDS = 1_600
 """Texts of which the words are remembered."""
@@ -47,10 +47,10 @@ def named_stems(statement: BindingStatement) -> frozenset[str]:
     """Return the stems of the clause with the value, or with what is lifted, without its values and what is done there."""
     if not _is_english(statement.text):
         return frozenset()  # its verbs are not known
-    lift = LIFTS.search(statement.text) if statement.lifts else None
+    lift = english.LIFTS.search(statement.text) if statement.lifts else None
     said, text = lift[0] if lift else statement.value, statement.text if lift else shorten(statement.text)
     for clause in (clause_with(text, said), text):
-        bare = DONE.sub(" ", clause.replace(said, " ", 1) if said else clause)
+        bare = english.DONE.sub(" ", clause.replace(said, " ", 1) if said else clause)
         values = () if lift else tuple(value for value in find_values(bare) if value.type != "name")
         if stems := frozenset(subject_stems(bare, values)).intersection(whole_subject(statement)):
             return stems
@@ -64,7 +64,7 @@ def _is_english(text: str) -> bool:
 
 def is_explicit(text: str) -> bool:
     """True for words that say that something is to be otherwise; of other languages the table has no others."""
-    return bool(EXPLICIT.search(text)) or not _is_english(text)
+    return bool(english.EXPLICIT.search(text)) or not _is_english(text)
 
 
 def heads_differ(new: BindingStatement, old: BindingStatement) -> bool:
@@ -86,7 +86,7 @@ def _head_stem(statement: BindingStatement) -> str:
 def _topic_of(statement: BindingStatement) -> str:
     """Return the words for the thing that the clause with the value begins with, "" where they are the value: "Jana is the owner"."""
     clause = clause_with(statement.text, statement.value).lstrip()
-    topic = TOPIC.match(clause) if _is_english(statement.text) else None
+    topic = english.TOPIC.match(clause) if _is_english(statement.text) else None
     is_value = topic and statement.value and statement.value_type != "label" and statement.value in topic["topic"]
     return "" if topic is None or is_value else topic["topic"]
 

@@ -134,6 +134,11 @@ pas jamais toujours mon ma mes nous je tu vous il elle que qui est sont el los l
 nosotros yo es son de del para por con ahora en vez lugar o os as um uma e ou não nunca sempre meu minha il lo gli uno e
 non mai sempre mio mia het een en niet nooit altijd mijn
 """
+TYPE_CONCEPTS = MappingProxyType({"address": "=address", "flight": "=flight", "version": "=version", "money": "=spend"})
+"""Concepts that a value brings with it."""
+
+VALUE_CONCEPTS = frozenset((*TYPE_CONCEPTS.values(), "=name"))
+
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 _WORDS = re.compile(r"[^\W_]+(?:['\u2019.+#-][^\W_]+)*[+#]*")
 _PARTED = re.compile(r"[a-z]{3,}(?=-)|(?<=-)[a-z]{3,}")

@@ -47,11 +47,11 @@ def is_user_turn(view: View) -> bool:
 
 def has_question(view: View) -> bool:
     """True if the user's newest message has a question, by its mark or by the order of its words."""
-    from pagein.context.ledger import english  # noqa: PLC0415 - its patterns: an import of pagein loads little
+    from pagein.context.ledger import english, spelling  # noqa: PLC0415 - patterns: an import of pagein loads little
 
     text = as_text(_newest_user_entry(view).messages[0].content or "")
     has_mark, is_open = any(mark in text for mark in QUESTION_MARKS), text.rstrip()[-1:].isalnum()
-    return has_mark or (is_open and english.QUESTION.search(english.spell_out(text)) is not None)
+    return has_mark or (is_open and english.QUESTION.search(spelling.spell_out(text)) is not None)
 
 
 def talk_tokens(view: View, limit_share: float) -> int:

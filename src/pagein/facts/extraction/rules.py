@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from pagein.context.ledger.english import spell_out
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
+from pagein.context.ledger.spelling import spell_out
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
 from pagein.facts.extraction import first_person
