@@ -229,7 +229,7 @@ def test_the_figures_of_the_shape_only_fall(tmp_path):
     assert shape.repeated_classes() == {}
     assert len(recording) <= 19, recording
     assert len(viewing) <= 22, viewing
-    assert shape.lines() <= 78_249
+    assert shape.lines() <= 77_993
 
 
 # Importing
