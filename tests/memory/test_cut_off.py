@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
-from pagein.memory._effects import Append
 
 LONG = "why is it so? " * 20
 
@@ -98,15 +97,13 @@ def test_a_call_is_cut_off_at_any_line_and_the_memory_goes_on(run, work):
 
 def test_a_write_that_was_cut_off_behind_its_commit_is_no_other_writer(run, monkeypatch):
     memory = opened(run)
-    perform = memory._runtime.perform
+    append = memory._runtime.append
 
-    def perform_and_interrupt(effect):
-        result = perform(effect)
-        if isinstance(effect, Append):
-            raise KeyboardInterrupt
-        return result
+    def append_and_interrupt(bodies, after):
+        append(bodies, after)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(memory._runtime, "perform", perform_and_interrupt)
+    monkeypatch.setattr(memory._runtime, "append", append_and_interrupt)
     with pytest.raises(KeyboardInterrupt):
         memory.record(TaskStep("one"))
     monkeypatch.undo()

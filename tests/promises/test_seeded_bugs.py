@@ -17,7 +17,6 @@ from pagein.events.messages import Message
 from pagein.events.protocol import with_observations
 from pagein.events.steps import ActionStep
 from pagein.log import branch_log as branching
-from pagein.memory import _effects as effects
 from pagein.memory import snapshots, tools
 from pagein.memory.host_memory import take_turn
 from pagein.memory.operations import client_lists, compact, load, pins
@@ -141,10 +140,10 @@ def a_pin_is_kept_in_mind_although_the_disk_was_full(patch):
 
     def wrong(run, text):
         if any(entry.item == pins.Pin(text) for entry in run.current_view().entries):
-            return (yield from right(run, text))
+            return right(run, text)
         run.transcript.repairs.append(text)
         run.fold.head += 1
-        entries = yield from effects.Append((pins.Pin(text),), run.fold.head - 1)
+        entries = run.runtime.append((pins.Pin(text),), run.fold.head - 1)
         run.fold.head -= 1
         run.apply_entries(entries)
         return f"s{entries[0].position}"
@@ -176,10 +175,10 @@ def a_snapshot_is_taken_although_an_undo_came(patch):
 
 
 def unseen(follow):
-    def wrong(folded_log, log):
+    def wrong(run, folded_log, log):
         if folded_log.fold.head:  # behind a snapshot
             folded_log.fold.skip |= frozenset(range(folded_log.fold.head))
-        return (yield from follow(folded_log, log))
+        return follow(run, folded_log, log)
 
     return wrong
 
@@ -199,7 +198,6 @@ def joined_or_divided_words_are_an_edit(patch):
 
 def a_cleared_result_is_an_edit(patch):
     def wrong(self):
-        yield from ()
         return False
 
     patch.setattr(client_lists._Reader, "_read_results", wrong)

@@ -1,20 +1,12 @@
-"""Flows: generators that yield the effects they need, written once and run both sync and async."""
+"""Flows: generators that yield what they need, such as requests to send, written once and run both sync and async."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 E = TypeVar("E")
 T = TypeVar("T")
-
-
-class Effect(Generic[T]):
-    """One request of a flow to whoever drives it; ``yield from`` an effect gives its result."""
-
-    def __iter__(self) -> Generator[Self, T, T]:
-        """Yield the effect itself, and return its result."""
-        return (yield self)
 
 
 def drive(flow: Generator[E, Any, T], perform: Callable[[E], Any]) -> T:

@@ -10,7 +10,7 @@ from pagein.errors import ConfigurationError
 from pagein.formats import FormatName
 from pagein.log.base import Log, StoredLog
 from pagein.log.encryption import Key
-from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
+from pagein.memory._runtime import OpenedRun, open_run, runtime_type
 from pagein.memory.options import Options, check_usage
 from pagein.memory.tools import tools
 from pagein.tokens import Budget
@@ -25,7 +25,7 @@ class MemoryBase:
     """The base of AgentMemory and AsyncAgentMemory."""
 
     def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
-        self._runtime = MemoryRuntime(log, options, self._wrap_log)
+        self._runtime = runtime_type(options)(log, options, self._wrap_log)
 
     def _wrap_log(self, log: StoredLog) -> StoredLog:
         """The log of a branch as this memory reads it."""

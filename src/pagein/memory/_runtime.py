@@ -7,9 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from pagein._common.flows import drive
 from pagein.backends.base import BareLog, stored_log
 from pagein.context.view.view import Report, View
 from pagein.errors import (
@@ -22,6 +21,7 @@ from pagein.errors import (
     LogUnreadable,
     LogUnwritable,
 )
+from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.protocol import TextObservations, check_observations
 from pagein.events.steps import MemoryStep, Step, SummaryStep
@@ -32,8 +32,6 @@ from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles,
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
-from pagein.memory import _effects
-from pagein.memory._effects import Flow
 from pagein.memory._state import RunState
 from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.branches import MAIN, Branches
@@ -56,9 +54,10 @@ if TYPE_CHECKING:
     from pagein.memory.background.asked_model import FindLoop
     from pagein.memory.background.summary_writer import SummaryWriter
     from pagein.memory.erasure.eraser import Eraser
-    from pagein.memory.options import AnyModel, TelemetryMode
-    from pagein.memory.telemetry import Telemetry
+    from pagein.memory.options import AnyModel
     from pagein.models.writer_account import WriterAccount, WriterReport
+    from pagein.search.base import Hit, Query
+    from pagein.summaries.job import JobOutcome, SummaryJob
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +75,8 @@ class OpenedRun:
 class MemoryRuntime:
     """A run's log, state, search, facts, branches and background work. ``take_turn`` runs an operation in a turn.
 
-    AgentMemory and AsyncAgentMemory hold one.
+    AgentMemory and AsyncAgentMemory hold one. An operation reaches it as ``run.runtime``: it reads, writes and waits
+    by nothing else.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class MemoryRuntime:
             facts_store = None if isinstance(log, BareLog) else log.store
             self.state, self.model = build_state(options)
             self.branches = Branches(log)
+        self.state.runtime = self
         self.log: StoredLog = log
         self.clock = options.get("clock", time.time)
         embedder = resolve_embedder(options)
@@ -112,7 +113,6 @@ class MemoryRuntime:
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.requests = RunRequests(self, model_name(options.get("model")), policy_name(options, self.state))
         self.summary_writer: SummaryWriter | None = None
-        self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.turn_lock = threading.RLock()
         self.is_closed = False
         self.is_folded = False
@@ -131,52 +131,63 @@ class MemoryRuntime:
 
             self.summary_writer = SummaryWriter(self.model, summarizer, self.summary_account, find_loop)
 
-    def _open_telemetry(self, mode: TelemetryMode) -> Telemetry | None:
-        if mode == "off":
-            return None
-        from pagein.memory.telemetry import Telemetry  # noqa: PLC0415 - its API is an extra
-
-        return Telemetry(self, mode)
-
     # Turns
 
-    def take_turn(self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    def take_turn(self, operation: Callable[Concatenate[RunState, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run an operation in a turn of its own. Raises what the operation raises."""
         self.check_open()  # a forked process has a copy of the lock that nobody may give back
         with self.turn_lock:
             self.check_open()
             self.fold_log()
-            turn = run_turn(self, lambda run: operation(run, *args, **kwargs))
-            if self.telemetry is not None:
-                return self.telemetry.trace_turn(operation.__name__, turn)
-            return drive(turn, self.perform)
+            return self.run_turn(operation, *args, **kwargs)
+
+    def run_turn(self, operation: Callable[Concatenate[RunState, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the turn around an operation. Raises what the operation raises."""
+        return run_turn(self, operation, *args, **kwargs)
 
     def fold_log(self) -> None:
         """Fold the log, unless that was done."""
         if not self.is_folded:
-            drive(open_memory(self), self.perform)
+            open_memory(self)
 
-    # Effects
+    # Effects: what an operation reads, writes and waits for
 
-    def perform(self, effect: _effects.AnyEffect) -> Any:
-        """Perform an effect and give its result."""
-        match effect:
-            case _effects.Append(bodies=bodies, after=after):
-                return self._append(bodies, after)
-            case _effects.Read(start=start, stop=stop, log=log):
-                entries = tuple((self.log if log is None else log).read(start, stop))
-                return self._remember_last(entries) if log is None else entries
-            case _effects.BeginJob(job=job):
-                return None if self.summary_writer is None else self.summary_writer.begin(job)
-            case _effects.CollectJob(timeout=timeout):
-                return None if self.summary_writer is None else self.summary_writer.collect(timeout)
-            case _effects.Recall(query=query, across=across):
-                if removed := self.state.fold.changes.removed:
-                    query = replace(query, exclude=query.exclude | removed)
-                return self.search.recall(query, across=across)
-            case _effects.Call(function=function):
-                return function(self)
-        assert_never(effect)
+    def append(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
+        """Append the bodies durably at position ``after``, all or none. Raises Conflict."""
+        if self.log.readonly:
+            return self._keep_unwritten(bodies, after)
+        try:
+            return self._remember_last(self.log.append(bodies, after=after, at=self.clock()))
+        except (Conflict, LogErased):
+            # The winner's entries are folded in, so that the loser can look at them and try again.
+            catch_up(self.state)
+            raise
+
+    def read_entries(self, start: int, stop: int | None, log: Log | None = None) -> tuple[Entry, ...]:
+        """Read the entries ``[start, stop)`` of the run's log, or of another log."""
+        if log is not None:
+            return tuple(log.read(start, stop))
+        return self._remember_last(tuple(self.log.read(start, stop)))
+
+    def recall(self, query: Query, *, across: bool = False) -> tuple[Hit, ...]:
+        """Search what was recorded, in this session or ``across`` all sessions of the tenant."""
+        if removed := self.state.fold.changes.removed:
+            query = replace(query, exclude=query.exclude | removed)
+        return self.search.recall(query, across=across)
+
+    def begin_job(self, job: SummaryJob) -> None:
+        """Have the model write summaries while the run goes on."""
+        if self.summary_writer is not None:
+            self.summary_writer.begin(job)
+
+    def collect_job(self, timeout: float | None) -> JobOutcome | None:
+        """Wait at most ``timeout`` seconds (None: as long as it takes) for the job; None while it is at work."""
+        return None if self.summary_writer is None else self.summary_writer.collect(timeout)
+
+    def cancel_job(self) -> None:
+        """Cancel the job; its outcome is dropped."""
+        if self.summary_writer is not None:
+            self.summary_writer.cancel()
 
     def head(self) -> int:
         """Count the entries of the run's log; -1 where the log that a branch was forked from got shorter."""
@@ -184,16 +195,6 @@ class MemoryRuntime:
         if pieces and pieces[0].log.head() + pieces[0].offset < pieces[0].last:
             return -1  # what this branch goes on from was erased
         return self.log.head()
-
-    def _append(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
-        if self.log.readonly:
-            return self._keep_unwritten(bodies, after)
-        try:
-            return self._remember_last(self.log.append(bodies, after=after, at=self.clock()))
-        except (Conflict, LogErased):
-            # The winner's entries are folded in, so that the loser can look at them and try again.
-            drive(catch_up(self.state), self.perform)
-            raise
 
     def _keep_unwritten(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
         """Make entries that no log has, so that a read-only log can be viewed. Raises LogUnwritable for other bodies."""
@@ -321,6 +322,11 @@ class MemoryRuntime:
         self.state.run_events()
         return request
 
+    def note_break(self, event: PrefixBreak) -> None:
+        """Note that a request's prefix broke, for the callbacks."""
+        if self.state.callbacks is not None:
+            self.state.events.append(event)
+
     # Facts, reports, erasure
 
     @property
@@ -394,7 +400,7 @@ class MemoryRuntime:
             return  # what there is to close is the parent's
         with self.turn_lock:
             if self.is_folded and not self.is_closed:
-                drive(close_memory(self), self.perform)
+                close_memory(self)
             self.is_closed = True
             if self.summary_writer is not None:
                 self.summary_writer.close()
@@ -403,6 +409,15 @@ class MemoryRuntime:
             self.requests.learn_recorded_usage()
             self.requests.write()
             self.branches.close()
+
+
+def runtime_type(options: Options) -> type[MemoryRuntime]:
+    """The class of a memory's runtime; with telemetry, the one that traces its turns. Raises ConfigurationError."""
+    if options.get("telemetry", "off") == "off":
+        return MemoryRuntime
+    from pagein.memory.telemetry import TracedRuntime  # noqa: PLC0415 - its API is an extra
+
+    return TracedRuntime
 
 
 def open_run(store: LogStore, options: Options, session: str, branch: str | None) -> OpenedRun:

@@ -21,7 +21,7 @@ from pagein.context.view.view import View
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
-from pagein.events.entries import BY_LIST, Compaction, Observed
+from pagein.events.entries import BY_LIST, Body, Compaction, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint, relisted_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.formats import Format
@@ -35,6 +35,7 @@ from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
     from pagein.log.snapshots import Snapshot
+    from pagein.memory._runtime import MemoryRuntime
     from pagein.memory.requests import PageInRecord
     from pagein.models.writer_account import WriterAccounts
     from pagein.summaries.job import Summarizer, SummaryJob, SummaryRecord
@@ -498,6 +499,8 @@ class RunState:
     past: PastRequests = field(default_factory=PastRequests)
     tools: Tools = NO_RULES
     """The rules for the results of tools."""
+    runtime: MemoryRuntime = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
+    """It reads, writes and waits for this run, and sets itself here when it takes the state."""
 
     @property
     def fold(self) -> Fold:
@@ -548,6 +551,12 @@ class RunState:
                 if body.usage is not None:
                     self.usage.learn(body.usage)
 
+    def append(self, *bodies: Body) -> tuple[Entry, ...]:
+        """Append the bodies to the log behind what is folded, all or none, and fold them in. Raises Conflict."""
+        entries = self.runtime.append(bodies, self.fold.head)
+        self.apply_entries(entries)
+        return entries
+
     def restart_from(self, log: FoldedLog) -> None:
         """Go on from a log that was folded anew."""
         self.log = log
@@ -581,5 +590,5 @@ class RunState:
             PageInState(self.page_in.share, self.page_in.prices),
             replace(self.facts_block, current=ShownFacts()),
             SummaryState(self.summaries.summarizer),
-            problems=self.problems, writers=self.writers, tools=self.tools,
+            problems=self.problems, writers=self.writers, tools=self.tools, runtime=self.runtime,
         )  # fmt: skip

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
-from pagein._common.flows import drive
 from pagein.context.view.view import View
 from pagein.events.entries import Erased
 from pagein.formats import Item
 from pagein.log.base import LogStore, StoredLog
-from pagein.memory._effects import Flow
 from pagein.memory._runtime import MemoryRuntime, open_run
 from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
@@ -34,7 +32,7 @@ def runtime_of(memory: AgentMemory) -> MemoryRuntime:
 
 
 def take_turn(
-    memory: AgentMemory, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
+    memory: AgentMemory, operation: Callable[Concatenate[RunState, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Run an operation in a turn of a memory. Raises what the operation raises."""
     return memory._runtime.take_turn(operation, *args, **kwargs)  # noqa: SLF001 - the declared way for other packages
@@ -128,13 +126,13 @@ class RecordedRun:
         if head < self._head or any(isinstance(entry.body, Erased) for entry in news):
             runtime.state.past.clear()
         self._head = head
-        return drive(render_again(runtime.state, runtime.requests.find(number)), runtime.perform)
+        return render_again(runtime.state, runtime.requests.find(number))
 
     def expand(self, handle: str, answers: Mapping[int, list[int]]) -> Expansion:
         """See ``AgentMemory.expand``; ``answers`` has the positions of the results of each action."""
         runtime, fold = self._runtime, self._runtime.state.fold
         fold.head, fold.calls.answers = self.log.head(), dict(answers)
-        return drive(expand(runtime.state, handle), runtime.perform)
+        return expand(runtime.state, handle)
 
     def close(self) -> None:
         """Close its logs; a second call does nothing."""

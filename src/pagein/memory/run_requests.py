@@ -132,10 +132,7 @@ class RunRequests:
                 event = PrefixBreak(
                     prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens
                 )
-                if self._runtime.telemetry is not None:
-                    self._runtime.telemetry.tell_break(event)
-                if self._runtime.state.callbacks is not None:
-                    self._runtime.state.events.append(event)
+                self._runtime.note_break(event)
             self._begin(record)
         self._last_entries, self._last_at = entries, record.at
 

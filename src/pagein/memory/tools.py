@@ -14,7 +14,6 @@ from pagein.events.handles import step_handle
 from pagein.events.quoting import escape_frames, quote
 from pagein.events.tool_call_encoding import bare_tool_name
 from pagein.formats import format_named
-from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import RunState
 from pagein.memory.operations import pins
 from pagein.memory.operations.compact import compact
@@ -105,7 +104,7 @@ def choose_tools(names: Sequence[str] | None) -> tuple[Mapping[str, Any], ...]:
     return tuple(definition for definition in TOOLS if definition["name"] in wanted)
 
 
-def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
+def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> str:
     """Run a tool that the model called; return its text of at most ``RESULT_MAX_TOKENS`` tokens.
 
     A wrong call, one of an unknown tool too, changes nothing, and its text begins with ``error:``. Raises LogError.
@@ -114,7 +113,7 @@ def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now:
     if function is None:
         return f"error: no tool {name!r:.100}; there are {', '.join(_TOOL_FUNCTIONS)}"
     try:
-        text = yield from function(run, _parse_arguments(name, arguments), now)
+        text = function(run, _parse_arguments(name, arguments), now)
     except LogError:
         raise
     except (_ToolMisuse, PageinError) as error:
@@ -147,8 +146,8 @@ def _parse_arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str,
     return values
 
 
-def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    hits = yield from _search(
+def _recall(run: RunState, arguments: dict[str, Any], now: float) -> str:
+    hits = _search(
         run,
         arguments["query"],
         min(MAX_HITS, max(1, arguments.get("limit", DEFAULT_HITS))),
@@ -160,7 +159,7 @@ def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     return "\n\n".join(map(_render_hit, hits)) or "Nothing in this run matches."
 
 
-def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) -> Flow[list[Hit]]:
+def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) -> list[Hit]:
     """Search for a model: the best passage of each text first, and never the question that is asked now."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
@@ -169,9 +168,9 @@ def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) ->
     is_question = _is_question(newest) or _repeats(newest, text)
     asking = asking_positions(view, is_question=is_question)
     query = Query(text, min(MAX_HITS, limit + EXTRA_HITS), asking=frozenset(asking), now=now, **filters)
-    hits = yield from Recall(query)
+    hits = run.runtime.recall(query)
     # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
-    results = (yield from Recall(replace(query, role="tool"))) if query.role is None else ()
+    results = run.runtime.recall(replace(query, role="tool")) if query.role is None else ()
     again = (hit for hit in hits if hit.role == "user" and is_question and hit.text == newest)
     left_out = {hit.handle for hit in again}
     found = [hit for hit in _best_passages(hits, results) if hit.handle not in left_out]
@@ -217,15 +216,15 @@ def _time(text: str | None) -> float | None:
         raise _ToolMisuse(f"{text!r:.60} is no date; write it as 2026-11-21") from None
 
 
-def _expand(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _expand(run: RunState, arguments: dict[str, Any], _: float) -> str:
     handle = arguments.get("handle")
     first, last = _line_range(arguments.get("lines"))
     if "pattern" in arguments:
         limit = max(1, arguments.get("limit", RESULT_MAX_TOKENS))
-        return (yield from _find_lines(run, handle, arguments["pattern"], first, last, limit))
+        return _find_lines(run, handle, arguments["pattern"], first, last, limit)
     if handle is None:
         raise _ToolMisuse("expand needs a handle, or a pattern to look for in the whole run")
-    original = yield from expand(run, handle)
+    original = expand(run, handle)
     text = escape_frames(original) if original.messages else quote(original)
     raw = [message.text for message in original.messages] or [str(original)]
     notice = QUOTED if any(quote(text) != text for text in raw) else ""
@@ -258,18 +257,18 @@ def _line_range(text: str | None) -> tuple[int, int | None]:
     return first, last
 
 
-def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: int | None, limit: int) -> Flow[str]:
+def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: int | None, limit: int) -> str:
     """Find the lines that match a pattern, newest step first, each with its handle and its number in that step."""
     from pagein._common.line_pattern import BadPattern, LinePattern  # noqa: PLC0415 - loads where a pattern is given
 
     rest: list[str] = []
     if handle is None:
-        texts = yield from read_texts(run, MAX_SEARCHED_CHARS, lambda name: bare_tool_name(name) in _TOOL_FUNCTIONS)
+        texts = read_texts(run, MAX_SEARCHED_CHARS, lambda name: bare_tool_name(name) in _TOOL_FUNCTIONS)
         places = [(step_handle(position), text) for position, text in texts]
         if sum(len(text) for _, text in texts) >= MAX_SEARCHED_CHARS:
             rest = [f"(searched back to {places[-1][0]}; what is older is searched with the handle s0-{places[-1][0]})"]
     else:
-        original = yield from expand(run, handle)
+        original = expand(run, handle)
         messages = [(message.handle, message.text) for message in original.messages]
         places = messages or [(original.handle, str(original))]
     matching: list[str] = []
@@ -305,18 +304,18 @@ def _clip_around(line: str, end: int) -> str:
     return f"{'…' * bool(start)}{part}{'…' * (start + len(part) < len(line))}"
 
 
-def _compact(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    compaction = yield from compact(run)
+def _compact(run: RunState, arguments: dict[str, Any], now: float) -> str:
+    compaction = compact(run)
     saved = 0 if compaction is None else compaction.tokens_before - compaction.tokens_after
     text = "Nothing gets shorter." if compaction is None else f"{saved} tokens shorter."
     if not arguments.get("focus", "").strip():
         return text
     # What is asked for stands in the result, which is the newest of the run: so it is what leaves last.
-    hits = yield from _search(run, arguments["focus"], DEFAULT_HITS, now)
+    hits = _search(run, arguments["focus"], DEFAULT_HITS, now)
     return "\n\n".join((text, *map(_render_hit, hits)))
 
 
-def _pin(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _pin(run: RunState, arguments: dict[str, Any], _: float) -> str:
     if not arguments["text"].strip():
         raise _ToolMisuse("there is nothing to pin")
     handle = arguments["text"].strip()
@@ -324,9 +323,9 @@ def _pin(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     if position is not None and not pins.entries_at(run, handle):
         if position not in run.current_view().verbatim_positions:
             raise _ToolMisuse(f"{handle} is out of view or shortened: expand it, and pin what matters of it")
-        yield from pins.mark(run, handle, "high")
+        pins.mark(run, handle, "high")
         return f"{handle} stays in sight while there is space."
-    return f"Pinned as {(yield from pins.pin_for_model(run, arguments['text']))}."
+    return f"Pinned as {pins.pin_for_model(run, arguments['text'])}."
 
 
 def _check_fact(run: RunState, text: str) -> None:
@@ -345,46 +344,40 @@ def _check_lasting_fact(run: RunState, text: str) -> None:
         raise _ToolMisuse("it holds a secret, and secrets are not kept; say where it is stored instead")
 
 
-def _note(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _note(run: RunState, arguments: dict[str, Any], _: float) -> str:
     _check_fact(run, arguments["text"])
-    fact = yield from Call(
-        lambda runtime: runtime.use_facts().add(content=arguments["text"], scope="session", author="model")
-    )
+    fact = run.runtime.use_facts().add(content=arguments["text"], scope="session", author="model")
     return f"Noted as {fact.id}."
 
 
-def _forget(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _forget(run: RunState, arguments: dict[str, Any], _: float) -> str:
     id = arguments["id"].strip()
     if id.startswith("s"):
         position = pins.step_position(run, id)
         if position is not None and run.fold.marks.get(position) == "high":
-            yield from pins.mark(run, id, "normal")
+            pins.mark(run, id, "normal")
             return f"{id} may leave."
         if pins.is_application_pin(run, id):
             # Any text that a model reads may ask it to forget a rule.
             raise _ToolMisuse(f"{id} was pinned by the application, and only it takes a pin of its own away")
         was_pinned = id in {step_handle(position) for position in run.fold.pinned}
-        yield from pins.unpin(run, id)
+        pins.unpin(run, id)
         return f"{id} is no longer pinned." if was_pinned else f"What {id} says no longer holds."
     _check_not_shared(id)
-    yield from Call(
-        lambda runtime: runtime.use_facts().remove(id=id, reason=arguments.get("reason", ""), author="model")
-    )
+    run.runtime.use_facts().remove(id=id, reason=arguments.get("reason", ""), author="model")
     return f"{id} is forgotten."
 
 
-def _remember(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _remember(run: RunState, arguments: dict[str, Any], _: float) -> str:
     _check_lasting_fact(run, arguments["content"])
-    fact = yield from Call(
-        lambda runtime: runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
-    )
+    fact = run.runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
     return f"Remembered as {fact.id}."
 
 
-def _update(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
+def _update(run: RunState, arguments: dict[str, Any], _: float) -> str:
     _check_lasting_fact(run, arguments["content"])
     _check_not_shared(arguments["id"])
-    fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**arguments, "author": "model"}))
+    fact = run.runtime.use_facts().update(**{**arguments, "author": "model"})
     return f"Remembered as {fact.id}."
 
 
@@ -402,7 +395,7 @@ def _cap(run: RunState, text: str) -> str:
     return f"{text[:size]}\n[… cut: {len(text) - size} more characters]"
 
 
-_TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], Flow[str]]] = {
+_TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], str]] = {
     "recall": _recall, "expand": _expand, "pin": _pin, "note": _note, "forget": _forget, "remember": _remember,
     "update": _update, "compact": _compact,
 }  # fmt: skip

@@ -19,7 +19,6 @@ from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest
-from pagein.memory._effects import Flow
 from pagein.memory._state import RunState
 from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
 from pagein.memory.operations.client_lists import as_recorded
@@ -302,14 +301,14 @@ class ServerMemory(HostMemory):
         return rows
 
 
-def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> Flow[tuple[list[Item], list[bytes]]]:
+def _as_recorded(run: RunState, items: Sequence[Item], first: int) -> tuple[list[Item], list[bytes]]:
     """The items behind the first of a run's, and their fingerprints, as they were recorded where a client changed them."""
-    recorded, marks, _ = yield from as_recorded(items, Chain(run), first)
+    recorded, marks, _ = as_recorded(items, Chain(run), first)
     return recorded, marks
 
 
-def _find_rewriting(run: RunState, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Flow[Rewriting | None]:
-    return (yield from find_rewriting(items, marks, Chain(run), first))
+def _find_rewriting(run: RunState, items: Sequence[Item], marks: Sequence[bytes], first: int) -> Rewriting | None:
+    return find_rewriting(items, marks, Chain(run), first)
 
 
 def _says(text: str, arguments: str) -> bool:

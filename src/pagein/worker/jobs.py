@@ -17,7 +17,6 @@ from pagein.facts.owners import Owners, is_reserved
 from pagein.facts.store import Facts
 from pagein.log.base import LogStore
 from pagein.log.branch_log import run_of
-from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.host_memory import runtime_of, take_turn
@@ -219,23 +218,23 @@ class SummaryJobs:
         return AgentMemory.open(self._url, session=session, tenant=self._tenant, readonly=readonly, **self._options)
 
 
-def _write_and_commit(run: RunState, branch: str, stop: threading.Event) -> Flow[Compaction | None]:
+def _write_and_commit(run: RunState, branch: str, stop: threading.Event) -> Compaction | None:
     """Write a summary and append its compaction; None where nothing was written, or it no longer fits."""
     current = run.current_view()
     plan = plan_ahead(run, current)
-    if plan is None or not (yield from start_summary(run, current, plan.replacements)):
+    if plan is None or not start_summary(run, current, plan.replacements):
         return None
-    while not (yield from collect_summary(run, MODEL_POLL_SECONDS)):
+    while not collect_summary(run, MODEL_POLL_SECONDS):
         if stop.is_set():
-            yield from cancel_summary(run)
+            cancel_summary(run)
             return None
     for _ in range(COMMIT_ATTEMPTS):
-        if (yield from Call(lambda runtime: runtime.branches.last_branch)) != branch:
+        if run.runtime.branches.last_branch != branch:
             return None
         if not any(replacement.record for replacement in attach_summaries(run, current, plan.replacements)):
             return None
         try:
-            return (yield from commit_plan(run, current, plan))[0]
+            return commit_plan(run, current, plan)[0]
         except Conflict:
             # The other entries are folded in by now; the summary is kept for its range where that still leaves.
             current = run.current_view()

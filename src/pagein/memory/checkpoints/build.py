@@ -13,7 +13,6 @@ from pagein.events.handles import step_handle
 from pagein.events.protocol import open_calls, with_observations
 from pagein.events.steps import ActionStep, Observation, Step
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.checkpoints.state import UNANSWERED, CheckpointInfo, CheckpointState, checkpoint_info, state_to_json
 from pagein.summaries.extractive import extract_summary
@@ -37,21 +36,21 @@ ENTRIES_PER_SEARCH = 256
 """Entries read at a time in the search for the newest checkpoint."""
 
 
-def current_state(run: RunState, most: int | None = None) -> Flow[CheckpointState]:
+def current_state(run: RunState, most: int | None = None) -> CheckpointState:
     """The state at the head: the newest checkpoint's state, and the entries since it.
 
     Of more than ``most`` entries the first few and the newest are read. The state names the gap between them, and the
     next state reads it.
     """
-    previous = yield from find_checkpoint(run)
+    previous = find_checkpoint(run)
     before = previous.state if previous is not None else CheckpointState()
     head = run.fold.head
     gap = Span(head, head)
     if most is not None and head - before.since > most:
         gap = Span(before.since + FIRST_ENTRIES, head - most + FIRST_ENTRIES)
-    entries = yield from Read(before.since, gap.first)
+    entries = run.runtime.read_entries(before.since, gap.first)
     if gap.first < gap.last:
-        entries = (*entries, *(yield from Read(gap.last, head)))
+        entries = (*entries, *run.runtime.read_entries(gap.last, head))
     items = dict(_items(entries))
     steps = {position: item for position, item in items.items() if isinstance(item, Step)}
     span = build_span(sorted(items.items()), before.since, head)
@@ -117,26 +116,25 @@ def limit_items(summary: Summary) -> Summary:
     return replace(whole, constraints=whole.constraints[: MAX_ITEMS["constraints"]], **newest)
 
 
-def write_checkpoint(run: RunState, name: str, host: str = "", most: int | None = None) -> Flow[CheckpointInfo]:
+def write_checkpoint(run: RunState, name: str, host: str = "", most: int | None = None) -> CheckpointInfo:
     """Record the current state under a name, with the application's state, by default the last one it gave."""
-    state = yield from current_state(run, most)
+    state = current_state(run, most)
     state = replace(state, host=host or state.host)
-    entries = yield from Append((Checkpoint(name, state_to_json(state)),), run.fold.head)
-    run.apply_entries(entries)
-    return CheckpointInfo(name, entries[0].position, entries[0].at, state)
+    (entry,) = run.append(Checkpoint(name, state_to_json(state)))
+    return CheckpointInfo(name, entry.position, entry.at, state)
 
 
-def checkpoints(run: RunState) -> Flow[tuple[CheckpointInfo, ...]]:
+def checkpoints(run: RunState) -> tuple[CheckpointInfo, ...]:
     """The checkpoints, oldest first, without the notes that applications record for themselves."""
-    entries = yield from Read(0, run.fold.head)
+    entries = run.runtime.read_entries(0, run.fold.head)
     return tuple(info for entry in entries if (info := checkpoint_info(entry)) is not None)
 
 
-def find_checkpoint(run: RunState, name: str | None = None) -> Flow[CheckpointInfo | None]:
+def find_checkpoint(run: RunState, name: str | None = None) -> CheckpointInfo | None:
     """The newest checkpoint of a name, or of any; None if there is none at all. Raises UnknownCheckpoint."""
     stop = run.fold.head
     while stop > 0:
-        entries = yield from Read(max(0, stop - ENTRIES_PER_SEARCH), stop)
+        entries = run.runtime.read_entries(max(0, stop - ENTRIES_PER_SEARCH), stop)
         for entry in reversed(entries):
             info = checkpoint_info(entry)
             if info is not None and name in (None, info.name):
@@ -144,5 +142,5 @@ def find_checkpoint(run: RunState, name: str | None = None) -> Flow[CheckpointIn
         stop -= ENTRIES_PER_SEARCH
     if name is None:
         return None
-    infos = yield from checkpoints(run)
+    infos = checkpoints(run)
     raise UnknownCheckpoint(name, tuple(dict.fromkeys(info.name for info in infos)))

@@ -1,1 +1,1 @@
-"""The operations of a memory, written once as generators of effects."""
+"""The operations of a memory, as functions of a run's state."""

@@ -12,7 +12,6 @@ from pagein.context.view.body import preview
 from pagein.context.view.layout import ViewEntry
 from pagein.context.view.view import View, request_cost
 from pagein.errors import OverBudget
-from pagein.memory._effects import Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.facts_block import record_head_text, without_facts
@@ -27,7 +26,7 @@ MAX_WEIGHED = 8_192
 
 def fit_bytes(
     run: RunState, view: View, show_ledger: Callable[[View], View], plan_tokens: Callable[[View], Plan | None]
-) -> Flow[View]:
+) -> View:
     """Record a compaction where the view has more bytes than it may; return the view after it.
 
     ``show_ledger`` gives the view with as much of the ledger as it has the bytes for: the block takes in notices of the run,
@@ -53,10 +52,10 @@ def fit_bytes(
         if bare is view:
             raise
         plan = _plan_both(run, bare, (), plan_tokens)
-        yield from record_head_text(run, "")
+        record_head_text(run, "")
         view = run.view(view.limit)
     if plan is not None:
-        _, view = yield from commit_plan(run, view, plan)
+        _, view = commit_plan(run, view, plan)
     return view
 
 

@@ -13,7 +13,6 @@ from pagein.events.entries import Compaction, Observed
 from pagein.events.handles import range_handle
 from pagein.events.protocol import unknown_observation
 from pagein.events.steps import Step
-from pagein.memory._effects import Append, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.checkpoints.build import current_state, find_checkpoint, write_checkpoint
 from pagein.memory.checkpoints.state import (
@@ -50,46 +49,46 @@ class RunStatus:
     started: Compaction | None = None
 
 
-def checkpoint(run: RunState, name: str, state: Any = None) -> Flow[str]:
+def checkpoint(run: RunState, name: str, state: Any = None) -> str:
     """Record the run under a name; return the handle. ``state`` is the application's own. Raises ConfigurationError."""
-    info = yield from write_checkpoint(run, check_name(name), host_state_json(state))
+    info = write_checkpoint(run, check_name(name), host_state_json(state))
     return info.handle
 
 
-def resume(run: RunState, name: str | None = None, *, fresh: bool = False) -> Flow[RunStatus]:
+def resume(run: RunState, name: str | None = None, *, fresh: bool = False) -> RunStatus:
     """See ``AgentMemory.resume``."""
-    info, started = yield from prepare_resume(run, name, fresh=fresh)
-    return (yield from _current_status(run, info, started))
+    info, started = prepare_resume(run, name, fresh=fresh)
+    return _current_status(run, info, started)
 
 
 def prepare_resume(
     run: RunState, name: str | None = None, *, fresh: bool = False
-) -> Flow[tuple[CheckpointInfo | None, Compaction | None]]:
+) -> tuple[CheckpointInfo | None, Compaction | None]:
     """Resume without a status; return the checkpoint that the run starts from, and the compaction of a fresh start."""
-    info = yield from find_checkpoint(run, name)
+    info = find_checkpoint(run, name)
     if run.fold.calls.open:
         bodies = tuple(
             Observed(call.action, call.index, unknown_observation(call)) for call in run.fold.calls.open.values()
         )
-        run.apply_entries((yield from Append(bodies, run.fold.head)))
+        run.append(*bodies)
     if not fresh:
         return info, None
     if name is None:
-        since = () if info is None else (yield from Read(info.position, run.fold.head))
+        since = () if info is None else run.runtime.read_entries(info.position, run.fold.head)
         if info is None or any(isinstance(entry.body, Step | Observed) for entry in since):
-            info = yield from write_checkpoint(run, RESUMED, most=RESUME_MAX_ENTRIES)
-    return info, None if info is None else (yield from start_fresh(run, info))
+            info = write_checkpoint(run, RESUMED, most=RESUME_MAX_ENTRIES)
+    return info, None if info is None else start_fresh(run, info)
 
 
-def status(run: RunState, name: str | None = None) -> Flow[RunStatus]:
+def status(run: RunState, name: str | None = None) -> RunStatus:
     """The status of the run; writes nothing, so calls without a result stay open."""
-    info = yield from find_checkpoint(run, name)
-    return (yield from _current_status(run, info))
+    info = find_checkpoint(run, name)
+    return _current_status(run, info)
 
 
-def _current_status(run: RunState, info: CheckpointInfo | None, started: Compaction | None = None) -> Flow[RunStatus]:
-    state = yield from current_state(run, RESUME_MAX_ENTRIES)
-    entries = yield from Read(0 if info is None else info.position, run.fold.head)
+def _current_status(run: RunState, info: CheckpointInfo | None, started: Compaction | None = None) -> RunStatus:
+    state = current_state(run, RESUME_MAX_ENTRIES)
+    entries = run.runtime.read_entries(0 if info is None else info.position, run.fold.head)
     steps = sum(isinstance(entry.body, Step) for entry in entries)
     unanswered = tuple(work for work in state.live if work.kind in UNANSWERED)
     return RunStatus(run.fold.head, info, state, unanswered, steps, started)
@@ -101,7 +100,7 @@ STATE_SHARE = 0.25
 """Share of the limit that a checkpoint's state may have in a view that starts from it."""
 
 
-def start_fresh(run: RunState, checkpoint: CheckpointInfo) -> Flow[Compaction | None]:
+def start_fresh(run: RunState, checkpoint: CheckpointInfo) -> Compaction | None:
     """Compact everything before the checkpoint into its state, except the user's words and pins; None if that saves nothing."""
     view = run.current_view()
     stretches = foldable_stretches(view, legal_stop(view, checkpoint.position + 1))
@@ -118,7 +117,7 @@ def start_fresh(run: RunState, checkpoint: CheckpointInfo) -> Flow[Compaction | 
     )
     line = handle_line(view, newest)
     replacements.append(replace(line, summary=text) if text else line)
-    return (yield from append_plan(run, view, replacements, "checkpoint", f"started from {checkpoint.name!r}"))
+    return append_plan(run, view, replacements, "checkpoint", f"started from {checkpoint.name!r}")
 
 
 def _tokens(stretch: Iterable[ViewEntry]) -> int:

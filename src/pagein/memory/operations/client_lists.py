@@ -21,7 +21,6 @@ from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import MODEL_PREFIX, RESULT_PREFIX, USER_PREFIX, fingerprint, is_same_item, normal_text
 from pagein.events.steps import ActionStep, Content, Image, Observation, Part, TaskStep, Text, as_parts, as_text
 from pagein.formats import Item
-from pagein.memory._effects import Flow, Read
 from pagein.memory.operations import lineage
 
 MAX_JOINED = 20
@@ -65,13 +64,13 @@ ShortenedItem = tuple[int, bytes]
 
 def as_recorded(
     items: Sequence[Item], chain: lineage.Chain, first: int
-) -> Flow[tuple[list[Item], list[bytes], dict[ShortenedItem, str]]]:
+) -> tuple[list[Item], list[bytes], dict[ShortenedItem, str]]:
     """Compare a list's items with the chain from the place ``first`` on, and make those that a client changed the recorded ones.
 
     Return them, their fingerprints, and the handles of those that the list has shorter.
     """
     reader = _Reader(list(items), [fingerprint(item) for item in items], chain, first)
-    yield from reader.align_items()
+    reader.align_items()
     return reader.items, reader.marks, reader.shortened
 
 
@@ -90,7 +89,7 @@ class _Reader:
     """New words of joined messages, and words that moved: they stand behind what was recorded, at the latest."""
     shortened: dict[ShortenedItem, str] = field(default_factory=dict)
 
-    def align_items(self) -> Flow[None]:
+    def align_items(self) -> None:
         """Change item after item, for as long as the list says what was recorded."""
         self.place = self.first
         while True:
@@ -101,7 +100,7 @@ class _Reader:
                 break
             if self._place_added() or self._take_moved():
                 continue
-            if self.at == len(self.items) or not (yield from self._read_changed()):
+            if self.at == len(self.items) or not self._read_changed():
                 break
         place = lineage.results_end(self.marks, self.at)  # nothing stands between a call and its results
         self._replace(place, place, self.added)
@@ -128,17 +127,17 @@ class _Reader:
             self._replace(self.at, self.at + 1, ())
         return is_moved
 
-    def _read_changed(self) -> Flow[bool]:
+    def _read_changed(self) -> bool:
         """Make the next item the recorded one; False where it says something else."""
         listed, recorded = self.marks[self.at], self.chain.mark(self.place)
         if listed[:1] != recorded[:1]:
             return False
         if recorded.startswith(RESULT_PREFIX):
-            return (yield from self._read_results())
-        if recorded.startswith(USER_PREFIX) and (yield from self._read_joined()):
+            return self._read_results()
+        if recorded.startswith(USER_PREFIX) and self._read_joined():
             return True
-        is_grown = recorded.startswith(MODEL_PREFIX) and (yield from self._read_grown())
-        return is_grown or (bool(self.at or self.first) and (yield from self._read_shortened_step()))
+        is_grown = recorded.startswith(MODEL_PREFIX) and self._read_grown()
+        return is_grown or (bool(self.at or self.first) and self._read_shortened_step())
 
     def _replace(self, start: int, stop: int, items: Sequence[Item]) -> None:
         self.items[start:stop] = items
@@ -146,18 +145,18 @@ class _Reader:
 
     # Joined and divided messages of the user
 
-    def _read_joined(self) -> Flow[bool]:
+    def _read_joined(self) -> bool:
         stop = min(len(self.chain), self.place + MAX_JOINED)
-        recorded = lineage.first_tasks((yield from self.chain.read_items(self.place, stop, _READ_AHEAD)))
+        recorded = lineage.first_tasks(self.chain.read_items(self.place, stop, _READ_AHEAD))
         listed = lineage.first_tasks(self.items[self.at : self.at + MAX_JOINED])
         count, recorded_count, words = match_joined(listed, recorded)
         self._replace(self.at, self.at + count, recorded[:recorded_count])
         self.added += words
         return count > 0
 
-    def _read_grown(self) -> Flow[bool]:
+    def _read_grown(self) -> bool:
         """Make an answer the recorded one and what follows it: the client began it, or handed its first items over alone."""
-        recorded = yield from self.chain.read_items(self.place, min(len(self.chain), self.place + 2), _READ_AHEAD)
+        recorded = self.chain.read_items(self.place, min(len(self.chain), self.place + 2), _READ_AHEAD)
         if (behind := step_behind(self.items[self.at], recorded[0])) is not None:
             if _plain_answer(recorded[0]) and not self.chain.run.transcript.is_untouched:
                 return False  # it may be an answer that the client words anew, with its calls in it
@@ -177,7 +176,7 @@ class _Reader:
 
     # Shortened results, arguments and images
 
-    def _read_results(self) -> Flow[bool]:
+    def _read_results(self) -> bool:
         """Make the results of a step the recorded ones, where the client shortened some."""
         stop, end = lineage.results_end(self.marks, self.at), self.chain.results_end(self.place)
         open_places, indexes = [*range(self.place, end)], list[int]()
@@ -187,18 +186,18 @@ class _Reader:
                 indexes.append(index)
             else:
                 open_places.remove(place)
-        if len(open_places) != len(indexes) or not (yield from self._is_old(stop, end)):
+        if len(open_places) != len(indexes) or not self._is_old(stop, end):
             return False
         is_last = end == len(self.chain)
         pairs = list(zip(indexes, open_places, strict=True))
         for index, place in pairs:
-            if not (yield from self._is_shorter(index, place, is_last=is_last)):
+            if not self._is_shorter(index, place, is_last=is_last):
                 return False
         for index, place in pairs:
-            yield from self._put_recorded(index, place)
+            self._put_recorded(index, place)
         return True
 
-    def _is_old(self, stop: int, end: int) -> Flow[bool]:
+    def _is_old(self, stop: int, end: int) -> bool:
         """True where the list goes on behind these results as the run did, or as it now does: they are no last words."""
         if stop == len(self.items):
             return False
@@ -206,10 +205,10 @@ class _Reader:
             return self.marks[stop].startswith(MODEL_PREFIX)
         if is_same_item(self.chain.mark(end), self.marks[stop]):
             return True
-        following = yield from self.chain.read_items(end, end + 1, _READ_AHEAD)
+        following = self.chain.read_items(end, end + 1, _READ_AHEAD)
         return is_shortened_step(self.items[stop], following[0])
 
-    def _is_shorter(self, index: int, place: int, *, is_last: bool) -> Flow[bool]:
+    def _is_shorter(self, index: int, place: int, *, is_last: bool) -> bool:
         """True for a result that the client shortened or cleared, not one that somebody changed."""
         mark, item = self.marks[index], self.items[index]
         if any(other == mark for _, other in (*self.chain.run.transcript.shortened, *self.shortened)):
@@ -221,7 +220,7 @@ class _Reader:
         known = self.chain.marks()
         # One new text for several results says that they were cleared, unless one text stood for them before, until they came.
         is_of_many = self.marks.count(mark) > 1 and mark not in known and known.count(self.chain.mark(place)) == 1
-        recorded = (yield from self.chain.read_items(place, place + 1, _READ_AHEAD))[0]
+        recorded = self.chain.read_items(place, place + 1, _READ_AHEAD)[0]
         size = _size(recorded.content)
         # "[done]" in the place of "[running]" is what a tool says now: to clear a short result would save nothing.
         is_own = size <= _MAX_PLACEHOLDER and _STATE.fullmatch(text.strip()) and not _CLEARED.search(text)
@@ -232,41 +231,41 @@ class _Reader:
         if is_part and _size(item.content) <= SHORTENED_SHARE * size:
             return True
         is_close = not has_words or is_respelled(as_text(recorded.content), text)
-        return is_close and not (yield from self._is_shown(place))
+        return is_close and not self._is_shown(place)
 
-    def _is_shown(self, place: int) -> Flow[bool]:
+    def _is_shown(self, place: int) -> bool:
         """True for a result that the view has as it was recorded."""
         position = self.chain.position(place)
-        body = (yield from Read(position, position + 1))[0].body
+        body = self.chain.run.runtime.read_entries(position, position + 1)[0].body
         if not isinstance(body, Observed):
             return False
         at = (position, IN_TEXT) if body.late else (body.action, body.index)
         result = shown_result(self.chain.run.current_view(), *at)
         return result is not None and fingerprint(result) == self.chain.mark(place)
 
-    def _read_shortened_step(self) -> Flow[bool]:
+    def _read_shortened_step(self) -> bool:
         """Make a message with shorter arguments, or without its words or images, the recorded one."""
         if self.at + 1 == len(self.items):
             return False
-        recorded = (yield from self.chain.read_items(self.place, self.place + 1, _READ_AHEAD))[0]
+        recorded = self.chain.read_items(self.place, self.place + 1, _READ_AHEAD)[0]
         if not is_shortened_step(self.items[self.at], recorded):
             return False
-        yield from self._put_recorded(self.at, self.place)
+        self._put_recorded(self.at, self.place)
         return True
 
-    def _put_recorded(self, index: int, place: int) -> Flow[None]:
+    def _put_recorded(self, index: int, place: int) -> None:
         """Put the recorded item in the place of the list's, and note the handle where that was not known."""
         number, mark = self.chain.numbers[place], self.marks[index]
         if (number, mark) not in self.chain.run.transcript.shortened:
-            self.shortened[number, mark] = yield from self._handle(place)
-        self.items[index] = (yield from self.chain.read_items(place, place + 1, _READ_AHEAD))[0]
+            self.shortened[number, mark] = self._handle(place)
+        self.items[index] = self.chain.read_items(place, place + 1, _READ_AHEAD)[0]
         self.marks[index] = self.chain.mark(place)
 
     # What was recorded
 
-    def _handle(self, place: int) -> Flow[str]:
+    def _handle(self, place: int) -> str:
         position = self.chain.position(place)
-        body = (yield from Read(position, position + 1))[0].body
+        body = self.chain.run.runtime.read_entries(position, position + 1)[0].body
         if isinstance(body, Observed) and not body.observation.is_message:
             return observation_handle(body.action, body.index)
         index = self.chain.numbers[place] - self.chain.run.log.count_fingerprints(position)

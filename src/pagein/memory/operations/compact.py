@@ -15,7 +15,6 @@ from pagein.errors import LogUnreadable, NothingToUndo
 from pagein.events.entries import BY_LIST, CLEARED, Compaction, Replacement, RetentionScore, Undo
 from pagein.events.handles import range_handle
 from pagein.events.steps import SummaryStep
-from pagein.memory._effects import Append, Call, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.facts_block import renew_head_block
 from pagein.memory.operations.history import read_steps_and_notes
@@ -23,36 +22,36 @@ from pagein.memory.operations.load import fold_from_start
 from pagein.memory.operations.summarize import collect_summary, start_summary
 
 
-def compact(run: RunState, *, wait: bool = False) -> Flow[Compaction | None]:
+def compact(run: RunState, *, wait: bool = False) -> Compaction | None:
     """Compact to the low mark, whatever the view costs; None if nothing would get smaller.
 
     With ``wait`` a model writes its summaries first; where it fails, extracts stand.
     """
-    yield from collect_summary(run, None if wait else 0.0)
+    collect_summary(run, None if wait else 0.0)
     view, budget = run.current_view(), run.usage.budget
     # Only the marks move: a policy grants the user's words a share of the limit, which stays the same.
     mark = min(1.0, view.tokens * budget.low_share / view.limit)
     plan = plan_once(view, replace(budget, high=mark, low=mark, soft=None), run.policy)
     if plan is None or preview(view, check_plan(view, plan).replacements).tokens >= view.tokens:
         return None
-    if wait and (yield from start_summary(run, view, plan.replacements)):
-        yield from collect_summary(run, None)
-    compaction, _ = yield from commit_plan(run, view, plan)
+    if wait and start_summary(run, view, plan.replacements):
+        collect_summary(run, None)
+    compaction, _ = commit_plan(run, view, plan)
     run.run_events()
     return compaction
 
 
-def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction, View]]:
+def commit_plan(run: RunState, view: View, plan: Plan) -> tuple[Compaction, View]:
     """Record a plan as a compaction; return it, and the view after it."""
     replacements = attach_summaries(run, view, plan.replacements)
     after = preview(view, replacements)
     if run.facts_block.is_on:
         with run.problems.guard("nothing was read for facts"):
-            yield from Call(lambda runtime: runtime.extract_facts(flush=True))
-    scores = yield from _measure_retention(run, view, replacements)
+            run.runtime.extract_facts(flush=True)
+    scores = _measure_retention(run, view, replacements)
     compaction = Compaction(replacements, plan.policy, plan.reason, view.tokens, after.tokens, scores)
-    head_block = yield from renew_head_block(run, view, after)
-    run.apply_entries((yield from Append((compaction, *head_block), run.fold.head)))
+    head_block = renew_head_block(run, view, after)
+    run.append(compaction, *head_block)
     if run.callbacks is not None:
         run.events.append(compaction)
     run.was_near = False
@@ -60,14 +59,14 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
     return compaction, run.view(view.limit)
 
 
-def clear_view(run: RunState) -> Flow[Compaction | None]:
+def clear_view(run: RunState) -> Compaction | None:
     """Take everything said so far out of the view, but calls that wait for a result; None if that would save nothing."""
     view = run.current_view()
     waiting = min((call.action for call in run.fold.calls.open.values()), default=view.head)
     leaving = tuple(entry for entry in view.run if entry.first < waiting)
     if all(map(is_permanent, leaving)):
         return None
-    return (yield from append_plan(run, view, (handle_line(view, leaving),), CLEARED, "the view was cleared"))
+    return append_plan(run, view, (handle_line(view, leaving),), CLEARED, "the view was cleared")
 
 
 def handle_line(view: View, stretch: Sequence[ViewEntry]) -> Replacement:
@@ -78,12 +77,12 @@ def handle_line(view: View, stretch: Sequence[ViewEntry]) -> Replacement:
 
 def append_plan(
     run: RunState, view: View, replacements: Sequence[Replacement], policy: str, reason: str
-) -> Flow[Compaction | None]:
+) -> Compaction | None:
     """Record replacements as they are, without summaries and scores; None if they would save nothing."""
     compaction = Compaction(tuple(replacements), policy, reason, view.tokens, preview(view, replacements).tokens)
     if compaction.tokens_after >= view.tokens:
         return None
-    run.apply_entries((yield from Append((compaction,), run.fold.head)))
+    run.append(compaction)
     run.was_near = False
     return compaction
 
@@ -117,9 +116,7 @@ def attach_summaries(run: RunState, view: View, replacements: tuple[Replacement,
     return (*attached, *composed.values())
 
 
-def _measure_retention(
-    run: RunState, view: View, replacements: Iterable[Replacement]
-) -> Flow[tuple[RetentionScore, ...]]:
+def _measure_retention(run: RunState, view: View, replacements: Iterable[Replacement]) -> tuple[RetentionScore, ...]:
     """Count, by kind, the key items of the leaving steps that their summaries still show."""
     from pagein.summaries.fidelity import measure_fidelity  # noqa: PLC0415 - loads where something leaves
     from pagein.summaries.key_items import find_key_items  # noqa: PLC0415
@@ -134,7 +131,7 @@ def _measure_retention(
         ]
         if replacement.summary is None or not leaving:
             continue
-        steps, _ = yield from read_steps_and_notes(run, leaving[0], last)
+        steps, _ = read_steps_and_notes(run, leaving[0], last)
         span = build_span(((at, steps[at]) for at in leaving if at in steps), first, last)
         fidelity = measure_fidelity(
             find_key_items(span, parser), replacement.summary, pins=run.fold.pinned.values(), parser=parser
@@ -150,10 +147,10 @@ def _measure_retention(
     return tuple(total for total in totals.values() if total.total)
 
 
-def undo(run: RunState) -> Flow[Compaction]:
+def undo(run: RunState) -> Compaction:
     """Take back the last compaction that holds, but what a list words anew: the view says what that says. Raises NothingToUndo."""
     for position in reversed(run.fold.compactions):
-        compaction = (yield from Read(position, position + 1))[0].body
+        compaction = run.runtime.read_entries(position, position + 1)[0].body
         if not isinstance(compaction, Compaction):
             raise LogUnreadable(f"entry {position} is no compaction")
         if compaction.policy not in BY_LIST:
@@ -161,8 +158,8 @@ def undo(run: RunState) -> Flow[Compaction]:
     else:
         raise NothingToUndo("no compaction is left to undo")
     # Everything is read before the write: an error then leaves the run as it was.
-    folded = yield from fold_from_start(run, skip=run.fold.skip | {position})
-    folded.apply((yield from Append((Undo(position),), run.fold.head)))
+    folded = fold_from_start(run, skip=run.fold.skip | {position})
+    folded.apply(run.runtime.append((Undo(position),), run.fold.head))
     run.restart_from(folded)
     run.snapshot.outdate()
     return compaction

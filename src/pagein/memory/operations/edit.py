@@ -16,21 +16,20 @@ from pagein.events.entries import EDIT, REMOVAL, Compaction, Observed, Replaceme
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.protocol import open_calls
 from pagein.events.steps import ActionStep, Content, Image, Observation, Step, SummaryStep, TaskStep, as_parts, as_text
-from pagein.memory._effects import Append, Flow
 from pagein.memory._state import RunState
 
 
-def edit(run: RunState, handle: str, step: Step | Observation | str) -> Flow[Compaction]:
+def edit(run: RunState, handle: str, step: Step | Observation | str) -> Compaction:
     """Show other words for the step, or the result, behind a handle. Raises UnknownHandle, ProtocolError."""
     view = run.current_view()
     place, entry = _find_entry(run, view, handle)
     stubs = tuple(_changed_slots(entry, place, step))
     if not stubs:
         raise ProtocolError(f"{handle} says that already. Nothing was recorded.")
-    return (yield from _commit(run, view, Replacement(entry.first, entry.last, stubs), EDIT, handle))
+    return _commit(run, view, Replacement(entry.first, entry.last, stubs), EDIT, handle)
 
 
-def remove(run: RunState, handle: str) -> Flow[Compaction]:
+def remove(run: RunState, handle: str) -> Compaction:
     """Show the step behind a handle no more, a call only with its results. Raises UnknownHandle, ProtocolError."""
     view = run.current_view()
     place, entry = _find_entry(run, view, handle)
@@ -40,7 +39,7 @@ def remove(run: RunState, handle: str) -> Flow[Compaction]:
         raise ProtocolError(f"{handle} has a call without its result: record the result first")
     if entry.first == newest_user_position(view):
         raise ProtocolError(f"{handle} is the user's newest message, which every view has: edit it")
-    return (yield from _commit(run, view, Replacement(entry.first, entry.last, summary=""), REMOVAL, handle))
+    return _commit(run, view, Replacement(entry.first, entry.last, summary=""), REMOVAL, handle)
 
 
 def _find_entry(run: RunState, view: View, text: str) -> tuple[Handle, ViewEntry]:
@@ -110,12 +109,12 @@ def _stubs_where_changed(old: Content | None, new: Content | None, slot: Slot, i
     yield Stub(slot, index, as_text(new), "clip")
 
 
-def _commit(run: RunState, view: View, by: Replacement, name: str, handle: str) -> Flow[Compaction]:
+def _commit(run: RunState, view: View, by: Replacement, name: str, handle: str) -> Compaction:
     after = preview(view, (by,))
     if not any(isinstance(entry.item, TaskStep) for entry in after.run) and any(
         isinstance(entry.item, TaskStep) for entry in view.run
     ):
         raise ProtocolError(f"{handle} is all that the user said: edit it")
     compaction = Compaction((by,), name, f"{handle} by hand", view.tokens, after.tokens, ())
-    run.apply_entries((yield from Append((compaction,), run.fold.head)))
+    run.append(compaction)
     return compaction

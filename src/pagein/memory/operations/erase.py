@@ -6,7 +6,6 @@ from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactScope
 from pagein.events.handles import Handle, parse_handle
 from pagein.facts.fact import checked_scope, parse_fact_id
-from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN
 from pagein.memory.erasure.sessions import Erasure
@@ -18,13 +17,13 @@ REASON_MAX_CHARACTERS = 500
 """Characters of a reason: it stays, and is no place for what was erased."""
 
 
-def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Erasure]:
+def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Erasure:
     """Erase steps, results or pins by their handles, or facts by their ids. Raises UnknownHandle, LogError."""
     reason = check_reason(reason)
     if not handles:
         raise ConfigurationError("name what is to be erased: a handle such as 's12', or a fact's id such as 'fu12'")
     if not run.log.unwritten:
-        yield from catch_up(run)  # a handle may be of what another recorded
+        catch_up(run)  # a handle may be of what another recorded
     places: dict[int, frozenset[int] | None] = {}
     facts: list[tuple[FactScope, int]] = []
     for handle in handles:
@@ -33,41 +32,37 @@ def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Er
         else:
             named = _parse_place(run, handle)
             if named.observation is not None:
-                yield from expand(run, handle)  # it raises for a result that is not there
+                expand(run, handle)  # it raises for a result that is not there
             for at in range(named.first, named.last):
                 parts, one = places.get(at, frozenset()), named.observation
                 places[at] = None if one is None or parts is None else parts | {one}
     erasure = Erasure()
     if places:
-        yield from cancel_summary(run)
-        erasure = yield from Call(lambda runtime: runtime.eraser().erase(places, reason))
-        yield from rebuild_after_erasure(run)
+        cancel_summary(run)
+        erasure = run.runtime.eraser().erase(places, reason)
+        rebuild_after_erasure(run)
     for scope, position in facts:
-        erasure = add_erasures(erasure, (yield from _erase_facts(scope, position, reason)))
+        erasure = add_erasures(erasure, run.runtime.eraser().erase_facts(scope, position, reason))
     if facts:
-        yield from rebuild_after_erasure(run)
+        rebuild_after_erasure(run)
     return erasure
 
 
-def erase_facts(run: RunState, scope: FactScope, reason: str) -> Flow[Erasure]:
+def erase_facts(run: RunState, scope: FactScope, reason: str) -> Erasure:
     """Erase every fact of the scope's owner, with its history."""
-    erasure = yield from _erase_facts(checked_scope(scope), None, check_reason(reason))
-    yield from rebuild_after_erasure(run)
+    erasure = run.runtime.eraser().erase_facts(checked_scope(scope), None, check_reason(reason))
+    rebuild_after_erasure(run)
     return erasure
 
 
-def erase_session(run: RunState, reason: str, *, trace: bool) -> Flow[Erasure]:
+def erase_session(run: RunState, reason: str, *, trace: bool) -> Erasure:
     """Erase the run, and go on with an empty one."""
     reason = check_reason(reason)
-    yield from cancel_summary(run)
-    erasure = yield from Call(lambda runtime: runtime.eraser().erase_session(reason, trace))
-    yield from Call(lambda runtime: runtime.move_to(runtime.branch_log(MAIN)))
-    yield from restart_empty(run)
+    cancel_summary(run)
+    erasure = run.runtime.eraser().erase_session(reason, trace)
+    run.runtime.move_to(run.runtime.branch_log(MAIN))
+    restart_empty(run)
     return erasure
-
-
-def _erase_facts(scope: FactScope, position: int | None, reason: str) -> Flow[Erasure]:
-    return (yield from Call(lambda runtime: runtime.eraser().erase_facts(scope, position, reason)))
 
 
 def _parse_place(run: RunState, handle: object) -> Handle:

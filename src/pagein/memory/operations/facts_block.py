@@ -14,7 +14,6 @@ from pagein.context.view.layout import ContextBlock, ViewEntry, make_entry
 from pagein.context.view.view import View
 from pagein.events.entries import Body, FactsShown
 from pagein.events.steps import ActionStep, FinalAnswerStep
-from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._facts_state import ShownFacts
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps
@@ -30,7 +29,7 @@ FACTS_FRAME_TOKENS = 24
 """Tokens that a block of facts costs beside its text."""
 
 
-def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntry, ...]]:
+def place_in_tail(run: RunState, view: View, tokens: int) -> tuple[ViewEntry, ...]:
     """Place facts in the run, in at most ``tokens`` tokens; blocks stay in place while nothing leaves and they hold."""
     facts = run.facts_block
     if not facts.is_on or facts.placement != "tail" or tokens <= 0:
@@ -38,7 +37,7 @@ def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntr
     compactions = len(run.fold.compactions)
     current = facts.current if facts.current.compactions == compactions else ShownFacts(compactions)
     with run.problems.guard("no facts are shown"):
-        blocks = yield from Call(lambda runtime: runtime.facts.select(view, tokens, current.blocks))
+        blocks = run.runtime.facts.select(view, tokens, current.blocks)
         if blocks is not current.blocks:
             placed = dict(zip(current.blocks, current.entries, strict=True))
             entries = tuple(
@@ -55,57 +54,57 @@ def facts_entry(text: str, position: int, counter: TokenCounter) -> ViewEntry:
     return make_entry(block, position, position, counter, tier="facts", why=why)
 
 
-def ensure_head_block(run: RunState, limit: int) -> Flow[None]:
+def ensure_head_block(run: RunState, limit: int) -> None:
     """Record a head block if none is in the log or it got too large; an empty one where facts are not to stand there."""
     fold, tokens = run.fold, int(limit * FACTS_SHARE)
     if run.facts_block.is_on and run.facts_block.placement == "head":
         if fold.facts.newest is None or fold.facts.tokens > tokens:
-            text = yield from _select_head_text(run, fold.view(limit), tokens - FACTS_FRAME_TOKENS)
+            text = _select_head_text(run, fold.view(limit), tokens - FACTS_FRAME_TOKENS)
             if text is not None:
-                yield from record_head_text(run, text)
+                record_head_text(run, text)
     elif fold.facts.tokens and (run.facts_block.is_on or run.facts_block.placement is None):
-        yield from record_head_text(run, "")
+        record_head_text(run, "")
 
 
-def renew_head_block(run: RunState, before: View, after: View) -> Flow[tuple[FactsShown, ...]]:
+def renew_head_block(run: RunState, before: View, after: View) -> tuple[FactsShown, ...]:
     """Select the head block anew for a compaction; none if it stays the same, or the view would not get smaller."""
     if not run.facts_block.is_on or run.facts_block.placement != "head":
         return ()
     other_tokens = after.tokens - run.fold.facts.tokens
     room = min(int(after.limit * FACTS_SHARE), min(after.limit, before.tokens - 1) - other_tokens)
-    text = yield from _select_head_text(run, after, room - FACTS_FRAME_TOKENS)
+    text = _select_head_text(run, after, room - FACTS_FRAME_TOKENS)
     if text is None or (run.fold.facts.newest is not None and text == run.fold.facts.newest.text):
         return ()
     return () if text and facts_entry(text, 0, after.counter).tokens > room else (FactsShown(text),)
 
 
-def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None]:
+def _select_head_text(run: RunState, view: View, tokens: int) -> str | None:
     """Select the facts for the head as text; None if the facts failed."""
     with run.problems.guard("no facts are shown"):
         current = "" if run.fold.facts.newest is None else run.fold.facts.newest.text
-        blocks = yield from Call(lambda runtime: runtime.facts.select(view, max(0, tokens), head=current))
+        blocks = run.runtime.facts.select(view, max(0, tokens), head=current)
         return blocks[0].inner if blocks else ""
     return None
 
 
-def record_head_text(run: RunState, text: str) -> Flow[None]:
+def record_head_text(run: RunState, text: str) -> None:
     """Record the text that stands at the head from here on; "" for none."""
-    run.apply_entries((yield from Append((FactsShown(text),), run.fold.head)))
+    run.append(FactsShown(text))
 
 
-def save_procedure(run: RunState, task: str | None = None, author: str = "host") -> Flow[Fact]:
+def save_procedure(run: RunState, task: str | None = None, author: str = "host") -> Fact:
     """Save how the current task was done, without the steps that an application edited or removed. Raises FactError."""
     by_hand = run.current_view().changed_by_hand
-    steps = [(at, step) for at, step in (yield from read_steps(run)) if at not in by_hand]
-    return (yield from Call(lambda runtime: runtime.use_facts().save_procedure(steps, task, author)))
+    steps = [(at, step) for at, step in read_steps(run) if at not in by_hand]
+    return run.runtime.use_facts().save_procedure(steps, task, author)
 
 
-def save_final_procedure(run: RunState, bodies: Iterable[Body]) -> Flow[None]:
+def save_final_procedure(run: RunState, bodies: Iterable[Body]) -> None:
     """Save how the task was done if the options say so and its answer is among the bodies; a failure fails no turn."""
     answers = (body for body in bodies if isinstance(body, FinalAnswerStep | ActionStep))
     if run.facts_block.saves_procedures and any(getattr(body, "is_final_answer", True) for body in answers):
         with run.problems.guard("no procedure is saved"):
-            yield from save_procedure(run, author="rules")
+            save_procedure(run, author="rules")
 
 
 def without_facts(view: View) -> View:

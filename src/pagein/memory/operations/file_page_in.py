@@ -21,12 +21,11 @@ from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.handles import observation_handle
 from pagein.events.steps import ActionStep
-from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import expand
 
 
-def find_file_lines(run: RunState, view: View) -> Flow[PageIn | None]:
+def find_file_lines(run: RunState, view: View) -> PageIn | None:
     """Find the lines out of view of the files that the newest action reads or changes; None where they are few."""
     entry, action = newest_action(view)
     uses = () if entry is None or action is None else find_file_uses(entry, action)
@@ -38,7 +37,7 @@ def find_file_lines(run: RunState, view: View) -> Flow[PageIn | None]:
     tokens_left, blocks = tokens - FRAME_TOKENS, list[SourcedBlock]()
     for use, positions in earlier:
         if tokens_left >= PAGE_IN_MIN_TOKENS:
-            new = yield from _lines_of_file(run, view, use, positions, visible, tokens_left)
+            new = _lines_of_file(run, view, use, positions, visible, tokens_left)
             tokens_left -= sum(view.counter.text(block.text) + 1 for block in new)
             blocks += new
     page_in = build_page_in(view, tokens, (), blocks=blocks)
@@ -47,7 +46,7 @@ def find_file_lines(run: RunState, view: View) -> Flow[PageIn | None]:
 
 def _lines_of_file(
     run: RunState, view: View, use: FileUse, positions: Iterable[int], visible: frozenset[str], tokens: int
-) -> Flow[list[SourcedBlock]]:
+) -> list[SourcedBlock]:
     """Read what earlier calls for a file gave, newest first, and choose the lines that are not ``visible``."""
     later, blocks = set(use.lines), list[SourcedBlock]()
     for position in positions:
@@ -55,12 +54,12 @@ def _lines_of_file(
             break
         if position in run.fold.changes.removed:
             continue
-        for entry in (yield from Read(position, position + 1)):
+        for entry in run.runtime.read_entries(position, position + 1):
             calls = entry.body.tool_calls if isinstance(entry.body, ActionStep) else ()
             for index, call in enumerate(calls):
                 if path_of(call) != use.path:
                     continue
-                text = yield from _result_text(run, position, index)
+                text = _result_text(run, position, index)
                 numbers = choose_file_lines(text, use, later, visible, tokens, view.counter)
                 if numbers:
                     lines = text.splitlines()
@@ -71,9 +70,9 @@ def _lines_of_file(
     return blocks
 
 
-def _result_text(run: RunState, position: int, index: int) -> Flow[str]:
+def _result_text(run: RunState, position: int, index: int) -> str:
     """The text of a result; "" where it has none."""
     try:
-        return str((yield from expand(run, observation_handle(position, index))))
+        return str(expand(run, observation_handle(position, index)))
     except UnknownHandle:
         return ""

@@ -17,7 +17,6 @@ from pagein.events.entries import Observed
 from pagein.events.own_steps import SUMMARY, own_note
 from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep, SystemPromptStep
 from pagein.log.base import Log
-from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations import view as view_operation
 from pagein.memory.operations.history import READ_AT_ONCE, read_steps_and_notes
@@ -26,30 +25,30 @@ from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom, as_budget
 
 
-def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = view_operation.NO_ROOM) -> Flow[View]:
+def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = view_operation.NO_ROOM) -> View:
     """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
     if filter == NO_FILTER:
-        return (yield from view_operation.make_view(run, room))
+        return view_operation.make_view(run, room)
     budget = _filter_budget(run, filter)
     beside = run.usage.room_beside(room) if filter.max_tokens is None else room.reserve + (room.tools or 0)
     try:
         view_operation.check_room(budget, beside)
         run.usage.set_byte_limit(budget, room)
-        return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
+        return filtered_view(run, filter, run.usage.limit_beside(beside, budget))
     except OverBudget as error:
         raise view_operation.over_budget_of(run, error, beside) from None
 
 
-def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
+def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> View:
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = _filter_budget(run, filter)
-    view = yield from _filter(run, run.view(limit), filter, int(limit * budget.high), log)
+    view = _filter(run, run.view(limit), filter, int(limit * budget.high), log)
     reserve = view_operation.reserve_room(run, view)._replace(turns=0)  # nothing is paged in for one request
     plan, room = view_operation.plan_in_first(run.policy, view, budget, reserve.rooms(view.limit))
     if plan is not None:
         view, most = preview(view, plan.replacements), room
         for _ in range(2):  # as nothing is recorded, no need to go down to the low mark
-            wider = yield from _filter(run, view, filter, most, log)
+            wider = _filter(run, view, filter, most, log)
             if wider.tokens <= room:
                 view = wider
                 break
@@ -57,10 +56,10 @@ def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | N
     return view_operation.add_ledger(run, view, budget)
 
 
-def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Log | None) -> Flow[View]:
+def _filter(run: RunState, view: View, filter: RequestFilter, most: int, log: Log | None) -> View:
     """Filter the view; what left it comes back, newest first, within ``most`` tokens."""
     if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
-        view = yield from _widen(run, view, most, filter.keep_last_n, log)
+        view = _widen(run, view, most, filter.keep_last_n, log)
     return _filter_steps(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
 
 
@@ -75,7 +74,7 @@ def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
 WIDENED_WHY = "asked for, and read from the log"
 
 
-def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log | None = None) -> Flow[View]:
+def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log | None = None) -> View:
     """Return the view with what left it, newest first: ``actions`` whole actions, all of them where it is None.
 
     It goes on while the view has at most ``most`` tokens. What an application changed by hand stays as it is.
@@ -88,7 +87,7 @@ def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log |
             continue
         first = max(entry.first, entry.last - READ_AT_ONCE)
         used.difference_update(entry.ids)
-        restored = yield from _read_entries(run, view, first, entry.last, used, log)
+        restored = _read_entries(run, view, first, entry.last, used, log)
         widened.restore(entry, first, restored)
     body = (*widened.older, *widened.newer)
     return replace(view, run=body, tokens=request_cost((*view.systems, *view.front, *body), view.counter))
@@ -149,12 +148,10 @@ def _newest_that_fit(entries: Sequence[ViewEntry], room: int) -> list[ViewEntry]
     return fitting
 
 
-def _read_entries(
-    run: RunState, view: View, first: int, last: int, used: set[str], log: Log | None
-) -> Flow[list[ViewEntry]]:
+def _read_entries(run: RunState, view: View, first: int, last: int, used: set[str], log: Log | None) -> list[ViewEntry]:
     """Read the entries of the steps and notes at ``[first, last)`` as they were recorded."""
-    steps, notes = yield from read_steps_and_notes(run, first, last, log)
-    rows = yield from Read(first, last, log)
+    steps, notes = read_steps_and_notes(run, first, last, log)
+    rows = run.runtime.read_entries(first, last, log)
     late = {row.position: row.body for row in rows if row.position in notes and isinstance(row.body, Observed)}
     entries = list[ViewEntry]()
     for at in sorted((*steps, *late)):

@@ -29,7 +29,6 @@ from pagein.events.steps import (
     step_details,
 )
 from pagein.log.base import Entry, Log, Problem, Verification
-from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import RunState
 
 if TYPE_CHECKING:
@@ -48,19 +47,19 @@ READ_AT_ONCE = 256
 """Entries read at once where a run is read from its end."""
 
 
-def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
+def read_steps(run: RunState) -> tuple[tuple[int, Step], ...]:
     """Read every step with its position, each action with all its observations, late ones included."""
-    steps, notes = yield from read_steps_and_notes(run, 0, run.fold.head)
+    steps, notes = read_steps_and_notes(run, 0, run.fold.head)
     own: dict[int, Step] = {at: as_own_step(note) for at, note in notes.items() if is_own_step(note)}
     return tuple(sorted((steps | own).items())) if own else tuple(steps.items())
 
 
 def read_steps_and_notes(
     run: RunState, first: int, last: int, log: Log | None = None
-) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+) -> tuple[dict[int, Step], dict[int, Observation]]:
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
-    entries = yield from Read(first, stop, log)
+    entries = run.runtime.read_entries(first, stop, log)
     steps = {
         entry.position: current_prompt(entry.body)[0] if isinstance(entry.body, SystemPromptStep) else entry.body
         for entry in entries
@@ -75,7 +74,7 @@ def read_steps_and_notes(
     # A late result may be recorded long after its action.
     later = (at for action in steps for at in run.fold.calls.answers.get(action, ()) if at >= stop)
     for start, end in group_positions(later):
-        more = yield from Read(start, end, log)
+        more = run.runtime.read_entries(start, end, log)
         results += [entry.body for entry in more if isinstance(entry.body, Observed)]
     by_action: dict[int, dict[int, Observation]] = {}
     for result in results:
@@ -95,7 +94,7 @@ def read_steps_and_notes(
 # Search
 
 
-def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: float) -> Flow[tuple[Hit, ...]]:
+def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: float) -> tuple[Hit, ...]:
     """Search what was recorded, best first. Raises ConfigurationError for an unknown filter, or a query that is no text."""
     from pagein.memory.options import RecallFilters  # noqa: PLC0415 - loads where something is looked for
     from pagein.search.base import Query  # noqa: PLC0415
@@ -110,7 +109,7 @@ def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: f
     since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
     asking = frozenset(_positions_that_ask(run.current_view(), query))
     searched = Query(query, limit, since, until, role, asking=asking, now=now)
-    return (yield from Recall(searched, across=filters.get("across", False)))
+    return run.runtime.recall(searched, across=filters.get("across", False))
 
 
 def _positions_that_ask(view: View, query: str) -> Iterator[int]:
@@ -181,19 +180,19 @@ class Expansion(str):
         return expansion
 
 
-def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Expansion]:
+def expand(run: RunState, handle: str | int, log: Log | None = None) -> Expansion:
     """Read the original behind a handle, or at a position, from the run's log or another. Raises UnknownHandle."""
     parsed, head = parse_place(handle), run.fold.head
     if parsed is None or not 0 <= parsed.first < head:
         raise UnknownHandle(str(handle), head)
-    steps, notes = yield from read_steps_and_notes(run, parsed.first, parsed.last, log)
+    steps, notes = read_steps_and_notes(run, parsed.first, parsed.last, log)
     if parsed.observation is not None:
         observation = _find_observation(steps.get(parsed.first), parsed.observation)
         if observation is None:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), as_text(observation.content), tuple(steps.values()), (observation,))
     if not steps and not notes:
-        entries = yield from Read(parsed.first, parsed.last, log)
+        entries = run.runtime.read_entries(parsed.first, parsed.last, log)
         if not entries:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), "\n".join(_entry_text(entry, head) for entry in entries))
@@ -217,7 +216,7 @@ def parse_place(handle: object) -> Handle | None:
     return None
 
 
-def read_texts(run: RunState, max_chars: int, is_hidden: Callable[[str], bool]) -> Flow[tuple[tuple[int, str], ...]]:
+def read_texts(run: RunState, max_chars: int, is_hidden: Callable[[str], bool]) -> tuple[tuple[int, str], ...]:
     """Read the texts of the run's steps, newest first, as ``expand`` gives them, until they have ``max_chars`` characters.
 
     The lines of calls of ``is_hidden`` tools, and of their results, are empty.
@@ -226,7 +225,7 @@ def read_texts(run: RunState, max_chars: int, is_hidden: Callable[[str], bool]) 
     stop = run.fold.head
     while stop > 0 and max_chars > 0:
         start = max(0, stop - READ_AT_ONCE)
-        steps, notes = yield from read_steps_and_notes(run, start, stop)
+        steps, notes = read_steps_and_notes(run, start, stop)
         for at in sorted((*steps, *notes), reverse=True):
             text = _text_at(at, steps, notes, is_hidden)
             if max_chars > 0 and text.strip():
@@ -347,13 +346,13 @@ def _shorten(text: str) -> str:
 # Proof
 
 
-def verify(run: RunState) -> Flow[Verification]:
+def verify(run: RunState) -> Verification:
     """Derive every hash of the log again; fold a sound log anew, so that the view is of what was proven."""
     from pagein.memory.operations.load import reload  # noqa: PLC0415 - which reads history itself
 
-    verification = yield from Call(lambda runtime: runtime.verify_log())
+    verification = run.runtime.verify_log()
     if verification.ok:
-        yield from reload(run)
+        reload(run)
     return verification
 
 

@@ -1,4 +1,4 @@
-"""Ingesting transcripts: what of an application's list is new. ``ListReader.decide`` is the table of decisions. Pure.
+"""Ingesting transcripts: what of an application's list is new. ``ListReader.decide`` is the table of decisions. It writes nothing.
 
 A list is known by what it says, never by its length, by a place in it, or by how a text looks. First it is compared with the
 lists that were handed over before, and with the requests that were given out: their messages are hashed in a chain, and
@@ -26,7 +26,6 @@ from pagein.events.protocol import (
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.formats import Item
 from pagein.formats.raw_messages import RawRequest
-from pagein.memory._effects import Call, Flow
 from pagein.memory._state import Habit, KnownList, RunState
 from pagein.memory.operations.changed_requests import find_changed_request, without_systems
 from pagein.memory.operations.client_lists import ShortenedItem, as_recorded, is_respelled
@@ -138,7 +137,7 @@ class ListReader:
 
     # The table of decisions
 
-    def decide(self, *, may_relist: bool) -> Flow[Outcome]:
+    def decide(self, *, may_relist: bool) -> Outcome:
         """Decide what of the list is new: by the lists and requests known in this process, else by content.
 
         With ``may_relist`` False the list takes nothing back. Raises FormatError for a whole history that shares nothing
@@ -146,7 +145,7 @@ class ListReader:
         """
         self.may_relist, self.notes, self.shortened, self.listed = may_relist, [], {}, frozenset()
         if self.whole is False or not self.run.log.fingerprints:
-            items = (*self.request.parse_system(), *(yield from self._parse()))
+            items = (*self.request.parse_system(), *self._parse())
             list_hash = b"" if self.run.log.fingerprints else self.list_hash
             return NewItems(items, habit=self.run.transcript.habit, list_hash=list_hash)
         if results := self._new_results():
@@ -159,18 +158,18 @@ class ListReader:
             count, known, added = changed
         if known is not None:
             start = self.hashes[count - 1][0] + 1
-            items = (*added, *(yield from self._parse(start, known.covers)))
-            outcome = yield from self._decide_behind(known, without_systems(items))
+            items = (*added, *self._parse(start, known.covers))
+            outcome = self._decide_behind(known, without_systems(items))
         if outcome is None:
-            start, items = 0, (yield from self._parse())
-            outcome = yield from self._decide_by_content(without_systems(items))
+            start, items = 0, self._parse()
+            outcome = self._decide_by_content(without_systems(items))
         if isinstance(outcome, Edited):
-            outcome = (yield from self._find_rewriting(outcome)) or outcome
+            outcome = self._find_rewriting(outcome) or outcome
         return outcome if isinstance(outcome, Relisting) else self._complete(outcome, systems, items, start)
 
-    def _decide_behind(self, known: KnownList, listed: list[Item]) -> Flow[Outcome | None]:
+    def _decide_behind(self, known: KnownList, listed: list[Item]) -> Outcome | None:
         """Decide about the items behind a known list; None where it does not tell what they are."""
-        beside = yield from self._compare(listed, self.chain.place_of(known.covers))
+        beside = self._compare(listed, self.chain.place_of(known.covers))
         self._note_listed(beside)
         is_end = self.chain.is_all_listed(beside.place)
         if not beside.new:
@@ -181,17 +180,17 @@ class ListReader:
         if is_end:
             return self._new(beside.new)
         # The last line of a request may be the user's own word, which the list then has.
-        if not known.is_request and (relisting := (yield from self._find_relisting(beside))):
+        if not known.is_request and (relisting := self._find_relisting(beside)):
             return relisting
         if not known.is_request and self.habit != "whole":
             return None
-        by_content = yield from self._compare(without_systems((yield from self._parse())), 0)
+        by_content = self._compare(without_systems(self._parse()), 0)
         return None if by_content.place >= beside.first else self._edit(beside.items[beside.at :], beside.place)
 
-    def _decide_by_content(self, listed: list[Item]) -> Flow[Outcome]:  # noqa: C901 - the rows of the table
+    def _decide_by_content(self, listed: list[Item]) -> Outcome:  # noqa: C901 - the rows of the table
         """Decide about a whole list by what it says."""
-        beside = yield from self._compare(listed, 0)
-        if relisting := (yield from self._find_relisting(beside)):
+        beside = self._compare(listed, 0)
+        if relisting := self._find_relisting(beside):
             return relisting
         if not beside.items or not beside.chain:  # nothing to compare
             return self._new(beside.items, habit=self.run.transcript.habit)
@@ -202,7 +201,7 @@ class ListReader:
             if not beside.new:
                 self._note_nothing_new(beside, is_end=True)
             return self._new(beside.new)
-        if not beside.at and (self._has_other_beginning(beside) or (yield from self._has_all_else(beside))):
+        if not beside.at and (self._has_other_beginning(beside) or self._has_all_else(beside)):
             return self._edit(beside.items, 0)
         if self.habit == "news" and not self.whole:  # its host hands over what is new
             return self._all_new(beside.items)
@@ -304,24 +303,24 @@ class ListReader:
                 self.notes.append(f"the list lacks {handle}, which was recorded")
         return self._new([*(items[index] for index in back.late), *items[back.last :]])
 
-    def _find_relisting(self, beside: _AlignedList) -> Flow[Relisting | None]:
+    def _find_relisting(self, beside: _AlignedList) -> Relisting | None:
         """Find what the list has no more, or with fewer words, of what the one before it brought; None where it has all."""
         items, at, place = beside.items, beside.at, beside.place
         if not self.may_relist or len(items) < 2 or at == len(items) or place == len(self.chain):
             return None
-        recorded = yield from self.chain.read_items(place, place + MAX_TAKEN_BACK + 1)
-        found = find_taken_back(
+        recorded = self.chain.read_items(place, place + MAX_TAKEN_BACK + 1)
+        relisted = find_taken_back(
             items[at:], beside.marks[at:], beside.chain[beside.alignment.reached :], recorded, is_begun=place > 0,
             is_history=self.run.transcript.newest is None, is_newest=place >= find_newest_place(self.chain),
         )  # fmt: skip
-        back = beside.find_return() if place and not found else None
+        back = beside.find_return() if place and not relisted else None
         gap = 0 if back is None or back.first != at else beside.first + back.chain - place
         if back is not None and 0 < gap <= MAX_TAKEN_BACK and self._is_certain(back, beside):
-            found = find_gap((yield from self.chain.read_items(place, place + gap)))
-        compaction = plan_relisting(self.chain, place, found) if found else None
+            relisted = find_gap(self.chain.read_items(place, place + gap))
+        compaction = plan_relisting(self.chain, place, relisted) if relisted else None
         return None if compaction is None else Relisting(compaction)
 
-    def _find_rewriting(self, edit: Edited) -> Flow[Relisting | None]:
+    def _find_rewriting(self, edit: Edited) -> Relisting | None:
         """Find what the list words anew: a message with a clock, a result that came meanwhile; None for another edit.
 
         The first change of the user's words is a branch. The next one that leaves all else as it was is a new wording.
@@ -329,8 +328,8 @@ class ListReader:
         if not self.may_relist:
             return None
         marks = [fingerprint(item) for item in edit.items]
-        rewriting = yield from find_rewriting(edit.items, marks, self.chain, self.chain.place_of(edit.covers or 0))
-        if rewriting is None or (rewriting.is_of_user and not (yield from self._words_anew(edit.fork_at))):
+        rewriting = find_rewriting(edit.items, marks, self.chain, self.chain.place_of(edit.covers or 0))
+        if rewriting is None or (rewriting.is_of_user and not self._words_anew(edit.fork_at)):
             return None
         compaction = plan_relisting(self.chain, 0, rewriting.items, REWRITTEN)
         return None if compaction is None else Relisting(compaction)
@@ -355,10 +354,10 @@ class ListReader:
 
     # What the table asks
 
-    def _parse(self, start: int = 0, covers: int = 0) -> Flow[tuple[Item, ...]]:
+    def _parse(self, start: int = 0, covers: int = 0) -> tuple[Item, ...]:
         """Parse the messages from ``start`` on, once for all decisions."""
         if start not in self._parsed:
-            self._parsed[start] = yield from parse_list(self.run, self.request, start, covers)
+            self._parsed[start] = parse_list(self.run, self.request, start, covers)
         return self._parsed[start]
 
     def _new_results(self) -> Sequence[Item]:
@@ -404,7 +403,7 @@ class ListReader:
             return count, known
         return 0, None
 
-    def _compare(self, items: list[Item], first: int) -> Flow[_AlignedList]:
+    def _compare(self, items: list[Item], first: int) -> _AlignedList:
         """Compare the items with the chain from a place on, as they were recorded where a client joined, divided or shortened some.
 
         One message alone stays, unless the run is nothing but messages of the user: the user may say the words again.
@@ -414,7 +413,7 @@ class ListReader:
         if is_lone and not all(mark.startswith(USER_PREFIX) for mark in self.chain.marks()):
             marks = [fingerprint(items[0])]
         else:
-            listed, marks, shortened = yield from as_recorded(items, self.chain, first)
+            listed, marks, shortened = as_recorded(items, self.chain, first)
             self.shortened |= shortened
         chain = self.chain.marks(first)
         return _AlignedList(listed, marks, chain, align(marks, chain, self.chain.skippable(first)), first)
@@ -437,9 +436,9 @@ class ListReader:
                 f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
             )
 
-    def _words_anew(self, position: int) -> Flow[bool]:
+    def _words_anew(self, position: int) -> bool:
         """True for a host that changed the user's words before: here, where the branch begins, or as new wordings elsewhere."""
-        branch = yield from Call(lambda runtime: runtime.branches.current_branch)
+        branch = self.run.runtime.branches.current_branch
         start, stop = map(self.run.log.count_fingerprints, sorted((branch.at, position)))
         is_here = all(mark.startswith(SYSTEM_PREFIX) for mark in self.run.log.fingerprints[start:stop])
         is_known = any(not rewritten.stub.is_of_result for rewritten in self.run.fold.changes.rewritten.values())
@@ -461,9 +460,9 @@ class ListReader:
             return False
         return any(self._is_recorded_anew(place, beside.items[place]) for place in range(count))
 
-    def _has_all_else(self, beside: _AlignedList) -> Flow[bool]:
+    def _has_all_else(self, beside: _AlignedList) -> bool:
         """True for the run's own list that has some messages and results in other words, its first message among them."""
-        rewriting = yield from find_rewriting(beside.items, beside.marks, self.chain, 0)
+        rewriting = find_rewriting(beside.items, beside.marks, self.chain, 0)
         return rewriting is not None and rewriting.reached - len(rewriting.items) >= _CERTAIN_ITEMS - 1
 
     def _is_recorded_anew(self, place: int, item: Item) -> bool:

@@ -1,4 +1,4 @@
-"""The lineage of a list: how far it says what the run has recorded, by content alone. Pure.
+"""The lineage of a list: how far it says what the run has recorded, by content alone. Nothing is written here.
 
 A chain is the fingerprints of the items that were handed over, in the order of the log, system prompts aside. The results of
 one step may stand in any order. A *place* counts the items of the chain, a *number* the fingerprints of the run, a
@@ -19,7 +19,6 @@ from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, handed_items, i
 from pagein.events.steps import TaskStep
 from pagein.formats import Item
 from pagein.log.base import Entry
-from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 
 Marks = Sequence[bytes]
@@ -72,13 +71,13 @@ class Chain:
         start, stop = self.position(first), self.position(last - 1) + 1
         return step_handle(start) if stop - start == 1 else range_handle(start, stop)
 
-    def read_items(self, first: int, stop: int, ahead: int = 0) -> Flow[list[Item]]:
+    def read_items(self, first: int, stop: int, ahead: int = 0) -> list[Item]:
         """Read the items at the places ``[first, stop)``, and keep them with those of at least ``ahead`` entries."""
         numbers = self.numbers[first:stop]
         for number in numbers:
             if number not in self._items:
                 start, end = self._log.fingerprint_positions[number], self._log.fingerprint_positions[numbers[-1]] + 1
-                entries = yield from Read(start, max(end, min(start + ahead, self.run.fold.head)))
+                entries = self.run.runtime.read_entries(start, max(end, min(start + ahead, self.run.fold.head)))
                 items = [item for entry in entries for item in listed_items(self.run, entry)]
                 self._items.update(enumerate(items, self._log.count_fingerprints(start)))
         return [self._items[number] for number in numbers]

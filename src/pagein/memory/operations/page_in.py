@@ -26,7 +26,6 @@ from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
 from pagein.events.protocol import open_calls
 from pagein.events.steps import ActionStep, SummaryStep
-from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
 from pagein.memory.operations.file_page_in import find_file_lines
 from pagein.memory.operations.history import expand
@@ -39,14 +38,14 @@ TURNS_READ_AT_ONCE, TURNS_READ_MOST = 64, 512
 """Entries read at once for the newest turns that left, and in all: behind a long run of tools they may stand far back."""
 
 
-def add_page_in(run: RunState, view: View) -> Flow[View]:
+def add_page_in(run: RunState, view: View) -> View:
     """Add the page-ins to a view that something left; index entries ahead of need while nothing did.
 
     A new one is looked for behind a compaction and a new user message. It stays where it is until the next compaction.
     """
     if not view.has_replaced_entries:
         with run.problems.guard("nothing is indexed ahead of need"):
-            yield from Call(lambda runtime: runtime.search.index(AHEAD_OF_NEED_PER_TURN))
+            run.runtime.search.index(AHEAD_OF_NEED_PER_TURN)
         return view
     state, is_asked = run.page_in, is_user_turn(view)
     view_so_far = _with_earlier(run, view)
@@ -55,7 +54,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     last = state.occasion
     state.occasion = occasion = _occasion(run, view, fault, last)
     if not is_asked and occasion.is_of_new_file(last):
-        files = yield from find_file_lines(run, view_so_far)
+        files = find_file_lines(run, view_so_far)
         if files is not None:
             state.shown = (*state.shown, files)
             view_so_far = _with_page_ins(state, view)
@@ -68,9 +67,9 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     if tokens < PAGE_IN_MIN_TOKENS:
         return view_so_far
     if talk_tokens(view, state.share) >= PAGE_IN_MIN_TOKENS:
-        new = yield from _find_turns(run, view_so_far, tokens)
+        new = _find_turns(run, view_so_far, tokens)
     else:
-        page_in = yield from _find_likely(run, view_so_far, tokens, fault)
+        page_in = _find_likely(run, view_so_far, tokens, fault)
         new = () if page_in is None else (page_in,)
     with_page_ins = view_so_far.with_tail((*view_so_far.tail, *(page_in.entry for page_in in new)))
     if not new or with_page_ins.tokens > view.limit:
@@ -121,15 +120,15 @@ def _with_page_ins(state: PageInState, view: View) -> View:
     return view.with_tail((*view.tail, *(page_in.entry for page_in in state.shown))) if state.shown else view
 
 
-def prepare_page_in(run: RunState) -> Flow[None]:
+def prepare_page_in(run: RunState) -> None:
     """Find the page-in of the view as it stands, so that a snapshot spares the next opening the search."""
     view = run.view_with_ledger()
     is_used = run.usage.last_view is not None and view.tokens <= view.limit
     if is_used and run.page_in.is_due(view):
-        yield from add_page_in(run, view)
+        add_page_in(run, view)
 
 
-def _find_likely(run: RunState, view: View, tokens: int, fault: NamedFault) -> Flow[PageIn | None]:
+def _find_likely(run: RunState, view: View, tokens: int, fault: NamedFault) -> PageIn | None:
     """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
     is_asked = is_user_turn(view)
     # A question asks for its own words: beside those of the newest step they would find its neighbours first.
@@ -140,12 +139,12 @@ def _find_likely(run: RunState, view: View, tokens: int, fault: NamedFault) -> F
     if words and (is_asked or fault.names):
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-        now = yield from _now()
-        hits = yield from _search(run, Query(words, MAX_HITS, exclude=view.verbatim_positions, now=now))
+        now = run.runtime.clock()
+        hits = _search(run, Query(words, MAX_HITS, exclude=view.verbatim_positions, now=now))
     return build_likely(view, tokens, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits)
 
 
-def _find_turns(run: RunState, view: View, tokens: int) -> Flow[tuple[PageIn, ...]]:
+def _find_turns(run: RunState, view: View, tokens: int) -> tuple[PageIn, ...]:
     """Find whole turns for the user's words; what they leave of the tokens is for the newest turns that left.
 
     Where tools are called, lines and names of the run have their part instead.
@@ -155,15 +154,15 @@ def _find_turns(run: RunState, view: View, tokens: int) -> Flow[tuple[PageIn, ..
     searched = int(TALK_FREE_FACTOR * searched_talk_tokens(view, state.share)) - FRAME_TOKENS
     if any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep)):
         most = int((tokens - FRAME_TOKENS) * speech_share(view))
-        turns = yield from _turns_for(run, view, question, in_sight, min(most, searched))
+        turns = _turns_for(run, view, question, in_sight, min(most, searched))
         worth = page_in_worth(state.prices)
         likely = build_likely(view, tokens, question.text, state.visible, worth=worth, turns=turns)
         return () if likely is None else (likely,)
     most = tokens - FRAME_TOKENS
-    turns = yield from _turns_for(run, view, question, in_sight, min(most, searched))
+    turns = _turns_for(run, view, question, in_sight, min(most, searched))
     newest: tuple[SourcedBlock, ...] = ()
     if not any(page_in.has_newest_turns for page_in in state.shown):
-        newest = yield from _newest_turns_that_left(run, view, in_sight, most)
+        newest = _newest_turns_that_left(run, view, in_sight, most)
         turns, newest = divide_tokens(turns, newest, most - FRAME_TOKENS, view.counter)
     for_question = build_page_in(view, tokens, turns)
     recent = build_page_in(view, tokens - (0 if for_question is None else for_question.entry.tokens), newest)
@@ -173,27 +172,27 @@ def _find_turns(run: RunState, view: View, tokens: int) -> Flow[tuple[PageIn, ..
 
 def _turns_for(
     run: RunState, view: View, question: Question, in_sight: frozenset[int], tokens: int
-) -> Flow[tuple[SourcedBlock, ...]]:
+) -> tuple[SourcedBlock, ...]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    now = yield from _now()
+    now = run.runtime.clock()
     searches: list[Sequence[Hit]] = []
     # In one query the words of the exchange, which are many, would outweigh the user's.
     for words in filter(None, question):
         query = Query(words, TURN_HITS, exclude=in_sight, now=now)
-        searches.append((yield from _search(run, query)))
+        searches.append(_search(run, query))
     hits = merge_hits(searches) if len(searches) > 1 else [hit for every in searches for hit in every]
     texts: dict[str, str] = {}
     replaced = run.fold.learned.ledger.superseded_texts()
     for hit in hits:
         if hit.handle not in texts:
-            texts[hit.handle] = yield from _whole_text(run, hit, replaced)
+            texts[hit.handle] = _whole_text(run, hit, replaced)
     return choose_turns(hits, texts, tokens, view.counter, question.text)
 
 
-def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple[str, ...]]) -> Flow[str]:
+def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple[str, ...]]) -> str:
     """The whole text that a part is from, without what was replaced: an old rule must not come back as if it were valid."""
-    text = part.text if part.whole else str((yield from expand(run, part.handle)))
+    text = part.text if part.whole else str(expand(run, part.handle))
     for old in replaced.get(part.position, ()):
         text = text.replace(old, REPLACED)
     return text
@@ -201,7 +200,7 @@ def _whole_text(run: RunState, part: Hit | Passage, replaced: Mapping[int, tuple
 
 def _newest_turns_that_left(
     run: RunState, view: View, in_sight: frozenset[int], tokens: int
-) -> Flow[tuple[SourcedBlock, ...]]:
+) -> tuple[SourcedBlock, ...]:
     """Read the newest turns that left the view since it was cleared and are not in sight, whole, until one does not fit."""
     from pagein.memory.erasure.redact import ERASED  # noqa: PLC0415 - loads where something left
     from pagein.search.passages import passages  # noqa: PLC0415
@@ -212,15 +211,15 @@ def _newest_turns_that_left(
     oldest = max(run.fold.cleared, last - TURNS_READ_MOST)
     while last > oldest and tokens >= PAGE_IN_MIN_TOKENS:
         first = max(oldest, last - TURNS_READ_AT_ONCE)
-        for entry in reversed((yield from Read(first, last))):
+        for entry in reversed(run.runtime.read_entries(first, last)):
             if entry.position in in_sight or not is_speech_step(entry.body):
                 continue
             wordings = run.fold.changes.wordings.get(entry.position)
-            said = (yield from Read(wordings[-1], wordings[-1] + 1))[0] if wordings else entry
+            said = run.runtime.read_entries(wordings[-1], wordings[-1] + 1)[0] if wordings else entry
             part = next((part for part in passages(said) if part.position == entry.position), None)
             if part is None or part.text == ERASED:
                 continue
-            turn = recent_turn(part, (yield from _whole_text(run, part, replaced)))
+            turn = recent_turn(part, _whole_text(run, part, replaced))
             cost = view.counter.text(turn.text) + 1 + (0 if turn.day in days else DAY_TOKENS)
             if cost > tokens:
                 return tuple(turns)
@@ -231,12 +230,7 @@ def _newest_turns_that_left(
     return tuple(turns)
 
 
-def _now() -> Flow[float]:
-    """The time that "last Tuesday" counts from."""
-    return (yield from Call(lambda runtime: runtime.clock()))
-
-
-def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:
+def _search(run: RunState, query: Query) -> tuple[Hit, ...]:
     with run.problems.guard("nothing came back by itself"):
-        return (yield from Recall(query))
+        return run.runtime.recall(query)
     return ()

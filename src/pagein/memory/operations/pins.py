@@ -11,7 +11,6 @@ from pagein.context.view.layout import make_entry
 from pagein.errors import ConfigurationError, OverBudget, UnknownHandle
 from pagein.events.entries import Importance, Mark, Pin, Unpin
 from pagein.events.handles import parse_handle, step_handle
-from pagein.memory._effects import Append, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.facts_block import without_facts
@@ -39,9 +38,8 @@ class LedgerEntry:
     replaces: str | None = None
 
 
-def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
+def ledger(run: RunState) -> tuple[LedgerEntry, ...]:
     """Return what holds in the run, in the order in which it was said; nothing of a step that was taken out of it."""
-    yield from ()
     return tuple(
         LedgerEntry(
             step_handle(item.position),
@@ -55,14 +53,14 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
     )
 
 
-def pin(run: RunState, text: str) -> Flow[str]:
+def pin(run: RunState, text: str) -> str:
     """See ``AgentMemory.pin``."""
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
-    return (yield from _record_pin(run, _pin_of(run, text)))
+    return _record_pin(run, _pin_of(run, text))
 
 
-def pin_for_model(run: RunState, text: str) -> Flow[str]:
+def pin_for_model(run: RunState, text: str) -> str:
     """Keep a text that the model asked for, within the model's share of the budget. Raises ConfigurationError beyond it.
 
     What the application pinned stays the application's.
@@ -76,7 +74,7 @@ def pin_for_model(run: RunState, text: str) -> Flow[str]:
     _check_share(run.usage.limit(), "tokens", run.fold.counter, pinned, others)
     if run.usage.budget.bytes is not None:
         _check_share(run.usage.budget.bytes // BYTES_A_UNIT, "times four bytes", ByteCounter(), pinned, others)
-    return (yield from _record_pin(run, pinned))
+    return _record_pin(run, pinned)
 
 
 def _pin_of(run: RunState, text: str) -> Pin:
@@ -88,13 +86,11 @@ def _find_pin(run: RunState, pinned: Pin) -> int | None:
     return next((entry.first for entry in run.current_view().entries if entry.item == pinned), None)
 
 
-def _record_pin(run: RunState, pinned: Pin) -> Flow[str]:
+def _record_pin(run: RunState, pinned: Pin) -> str:
     if (standing := _find_pin(run, pinned)) is not None:  # a program pins its rules each time it starts
         return step_handle(standing)
     _check_fits(run, pinned)
-    entries = yield from Append((pinned,), run.fold.head)
-    run.apply_entries(entries)
-    return step_handle(entries[0].position)
+    return step_handle(run.append(pinned)[0].position)
 
 
 def _check_share(limit: int, unit: str, counter: TokenCounter, pinned: Pin, others: Mapping[int, str]) -> None:
@@ -130,7 +126,7 @@ def _check_fits(run: RunState, pinned: Pin) -> None:
         raise OverBudget(error.needed, error.limit, error.steps, refused="this pin", unit=error.unit) from None
 
 
-def unpin(run: RunState, handle: str) -> Flow[None]:
+def unpin(run: RunState, handle: str) -> None:
     """Drop a pin, or the ledger's entries of a step and what is open by it. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
     is_known = parsed is not None and (
@@ -140,7 +136,7 @@ def unpin(run: RunState, handle: str) -> Flow[None]:
     )
     if parsed is None or not is_known:
         raise UnknownHandle(str(handle), run.fold.head, "only a pin, or an entry of the ledger, can be dropped")
-    run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
+    run.append(Unpin(parsed.first))
 
 
 def is_application_pin(run: RunState, handle: str) -> bool:
@@ -152,7 +148,7 @@ def is_application_pin(run: RunState, handle: str) -> bool:
     )
 
 
-def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
+def mark(run: RunState, handle: str, importance: Importance) -> None:
     """See ``AgentMemory.mark``."""
     check_importance(importance)
     position = step_position(run, handle)
@@ -160,7 +156,7 @@ def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
         raise UnknownHandle(
             str(handle), run.fold.head, "mark takes the handle of one step; a result is marked with its step"
         )
-    run.apply_entries((yield from Append((Mark(position, importance),), run.fold.head)))
+    run.append(Mark(position, importance))
 
 
 def step_position(run: RunState, handle: str) -> int | None:

@@ -22,7 +22,6 @@ from pagein.events.own_steps import is_own_step
 from pagein.events.protocol import has_text_observation, mark_observations
 from pagein.formats import Format, Item
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.changed_requests import has_strange_words
@@ -60,21 +59,21 @@ def record(
     whole: bool | None = False,
     usage: steps.Usage | None = None,
     importance: Importance | None = None,
-) -> Flow[RecordResult]:
+) -> RecordResult:
     """Append the new items durably, all or none, then call back; learn from the provider's usage, mark the steps."""
     if not isinstance(items, Transcript) and not all(map(_is_stored_as_it_is, items)):
         from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
 
         items = to_recorded_items(items)
-    outcome = yield from _select(run, items, whole)
+    outcome = _select(run, items, whole)
     branch, new_items = None, outcome.items
     if isinstance(outcome, Edited):
-        run, branch = yield from _fork_for_edit(run, outcome)
+        run, branch = _fork_for_edit(run, outcome)
     if isinstance(items, Transcript) and any(isinstance(item, steps.TaskStep) for item in new_items):
         run.fold.show_observations()
         new_items = mark_observations(new_items, items.observations, _newest_turn(run)[1])
 
-    def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
+    def attempt() -> tuple[Admission, Sequence[Entry]]:
         fold = run.fold
         action = _text_action(run) if has_text_observation(new_items) else (NO_ACTION, 0)
         admission = admit(
@@ -87,15 +86,15 @@ def record(
         )
         marks = () if importance is None else _marks_of(admission.bodies, fold.head, importance)
         bodies = (*admission.bodies, *marks)
-        return admission, (yield from Append(bodies, fold.head)) if bodies else ()
+        return admission, run.runtime.append(bodies, fold.head) if bodies else ()
 
-    admission, entries = yield from retry_if_library_wrote(run, attempt)
+    admission, entries = retry_if_library_wrote(run, attempt)
     first, known = run.fold.head, len(run.log.fingerprints)
     if entries:
         run.apply_entries(entries)
         if run.facts_block.is_on:
-            yield from Call(lambda runtime: runtime.extract_facts())
-            yield from save_final_procedure(run, admission.bodies)
+            run.runtime.extract_facts()
+            save_final_procedure(run, admission.bodies)
     notes = list(outcome.notes)
     if isinstance(items, Transcript):
         notes += _note_unsent(items.request.form, admission.bodies, first)
@@ -146,19 +145,19 @@ def _is_stored_as_it_is(item: object) -> bool:
     return not isinstance(item, steps.MemoryStep)
 
 
-def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Flow[NewItems]:
+def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> NewItems:
     """The items to record, behind what a list changed or took back of those before; typed steps are all new."""
     if not isinstance(items, Transcript):
         return NewItems(items)
     if run.log.fingerprints and not run.transcript.knows_requests:
-        records = yield from Call(lambda runtime: runtime.requests.remember_recent())
+        records = run.runtime.requests.remember_recent()
         if records and has_strange_words(items, run):
             from pagein.memory.operations.requests import remember_rendered  # noqa: PLC0415 - loads where it is needed
 
-            yield from remember_rendered(run, records)
+            remember_rendered(run, records)
     reader, notes = ListReader(items.request, run, whole), tuple[str, ...]()
-    while isinstance(outcome := (yield from reader.decide(may_relist=len(notes) < MAX_RELISTED)), Relisting):
-        run.apply_entries((yield from Append((outcome.compaction,), run.fold.head)))
+    while isinstance(outcome := reader.decide(may_relist=len(notes) < MAX_RELISTED), Relisting):
+        run.append(outcome.compaction)
         forget_lists_with(run, outcome.compaction)
         notes += note_relisting(outcome.compaction)
     return replace(outcome, notes=(*notes, *outcome.notes))
@@ -182,26 +181,26 @@ def _text_action(run: RunState) -> tuple[int, int]:
     return position, len(run.fold.calls.answers.get(position, ()))
 
 
-def _fork_for_edit(run: RunState, edit: Edited) -> Flow[tuple[RunState, str]]:
+def _fork_for_edit(run: RunState, edit: Edited) -> tuple[RunState, str]:
     """Go on with a branch that has the run up to where the list was edited; return its state and name.
 
     Raises Conflict where another process wrote since: what it wrote may be what the list has.
     """
     from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
 
-    head, expected = (yield from Call(lambda runtime: runtime.head())), run.fold.head - run.log.unwritten
+    head, expected = run.runtime.head(), run.fold.head - run.log.unwritten
     if head != expected:
-        yield from catch_up(run)
+        catch_up(run)
         raise Conflict(expected, head)
     transcript = run.transcript.for_fork(edit.covers or 0)
-    changes = yield from read_changes_before(run, edit.fork_at)
-    now = yield from Call(lambda runtime: runtime.clock())
-    branch = yield from fork(run, edit.fork_at, None, now)
-    yield from switch(run, branch.name, now)
-    state = yield from Call(lambda runtime: runtime.state)
+    changes = read_changes_before(run, edit.fork_at)
+    now = run.runtime.clock()
+    branch = fork(run, edit.fork_at, None, now)
+    switch(run, branch.name, now)
+    state = run.runtime.state
     state.transcript = transcript
     if changes:
-        state.apply_entries((yield from Append(changes, state.fold.head)))
+        state.append(*changes)
     return state, branch.name
 
 

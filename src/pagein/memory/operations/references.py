@@ -13,11 +13,10 @@ from pagein.events.steps import ActionStep
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest
 from pagein.log.base import Entry
-from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 
 
-def parse_list(run: RunState, request: RawRequest, start: int = 0, place: int = 0) -> Flow[tuple[Item, ...]]:
+def parse_list(run: RunState, request: RawRequest, start: int = 0, place: int = 0) -> tuple[Item, ...]:
     """Parse the messages from ``start`` on, with the recorded items that they refer to. Raises FormatError.
 
     Those are looked for behind the run's first ``place`` fingerprints, then in all of it.
@@ -27,9 +26,9 @@ def parse_list(run: RunState, request: RawRequest, start: int = 0, place: int = 
         return request.parse(start)
     positions = run.log.fingerprint_positions
     first = positions[place] if place < len(positions) else run.fold.head
-    items = _find_items(request.form, (yield from Read(first, None)), ids)
+    items = _find_items(request.form, run.runtime.read_entries(first, None), ids)
     if first and ids - items.keys():
-        items |= _find_items(request.form, (yield from Read(0, first)), ids)
+        items |= _find_items(request.form, run.runtime.read_entries(0, first), ids)
     return request.with_items(items).parse(start)
 
 

@@ -35,7 +35,6 @@ from pagein.events.protocol import (
 )
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_parts, as_text
 from pagein.formats import Item
-from pagein.memory._effects import Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.client_lists import shown_result, words_beside
 from pagein.memory.operations.lineage import Chain, Marks, align, results_end
@@ -117,7 +116,7 @@ class Rewriting:
     """True where words of the user are among them, not results alone."""
 
 
-def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int) -> Flow[Rewriting | None]:
+def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int) -> Rewriting | None:
     """Find what a list words anew, where it has all else of the chain from ``first`` on; None where more differs.
 
     ``marks`` are the fingerprints of the items. An answer that both have, or that the list goes on with, must stand behind it.
@@ -137,7 +136,7 @@ def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int
         stop, end = (
             (at + 1, reached + 1) if kind == USER_PREFIX else (results_end(marks, at), results_end(recorded, reached))
         )
-        pairs = yield from _pair_results(items[at:stop], chain, first + reached, first + end)
+        pairs = _pair_results(items[at:stop], chain, first + reached, first + end)
         if not pairs:
             return None
         changed += pairs
@@ -150,12 +149,12 @@ def find_rewriting(items: Sequence[Item], marks: Marks, chain: Chain, first: int
     return Rewriting(tuple(changed), at, reached, late, any(item.index is None for item in changed))
 
 
-def _pair_results(listed: Sequence[Item], chain: Chain, first: int, stop: int) -> Flow[tuple[Relisted, ...]]:
+def _pair_results(listed: Sequence[Item], chain: Chain, first: int, stop: int) -> tuple[Relisted, ...]:
     """The results of a step, or one message, that the list has in other words, each beside its own; none where that is not certain."""
     if len(listed) != stop - first:
         return ()
     positions = list(map(chain.position, range(first, stop)))
-    entries = yield from Read(min(positions), max(positions) + 1)
+    entries = chain.run.runtime.read_entries(min(positions), max(positions) + 1)
     bodies = {entry.position: entry.body for entry in entries}
     recorded = [bodies[at] for at in positions]
     ids = [item.call_id for item in listed if isinstance(item, Observation)]
@@ -248,12 +247,12 @@ def _replacement(position: int, item: Relisted) -> Replacement:
     return Replacement(item.action if is_behind and item.action is not None else position, position + 1, (stub,))
 
 
-def read_changes_before(run: RunState, position: int) -> Flow[tuple[Compaction, ...]]:
+def read_changes_before(run: RunState, position: int) -> tuple[Compaction, ...]:
     """Read what lists changed before a position after it was recorded: a branch from there lacks it, and the list has it."""
     rewritten = {first for first, *_ in run.fold.changes.rewritten}
     if not any(at < position for at in run.fold.changes.removed | run.fold.changes.edited | rewritten):
         return ()
-    entries = yield from Read(position, run.fold.head)
+    entries = run.runtime.read_entries(position, run.fold.head)
     newest: dict[object, tuple[str, Replacement]] = {}
     for entry in entries:
         if isinstance(entry.body, Compaction) and entry.body.policy in BY_LIST and entry.position not in run.fold.skip:

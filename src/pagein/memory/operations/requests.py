@@ -23,7 +23,6 @@ from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, rename_roles
 from pagein.log.base import Entry, Log
 from pagein.log.requests import is_same_request
-from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, RECENT_REQUESTS, FoldedLog, RunState, SummaryState
 from pagein.memory.operations.changed_requests import remember_request
 from pagein.memory.operations.facts_block import facts_entry
@@ -39,7 +38,6 @@ from pagein.tokens.windows import MODELS
 
 if TYPE_CHECKING:
     from pagein.facts.fact import Fact
-    from pagein.memory._runtime import MemoryRuntime
     from pagein.search.passages import Passage
 
 MAX_PENDING_TEXTS = 2_048
@@ -59,28 +57,28 @@ class RenderedRequest:
     problem: str = ""
 
 
-def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
+def render_again(run: RunState, record: RequestRecord) -> RenderedRequest:
     """Render a request again. Raises LogError where the log cannot be read."""
-    log = yield from Call(lambda runtime: runtime.branch_log(record.branch))
+    log = run.runtime.branch_log(record.branch)
     run = replace(run, counter=_counter_of(run, record))
     if run.past.counter != run.counter:
         run.past.clear()
         run.past.counter = run.counter
     past = _PastRun(run, record, log)
-    view = yield from past.view()
+    view = past.view()
     form = format_named(record.format)
     request = form.render(view.messages())
     hashes = RawRequest(form, request["messages"]).hashes()
-    problem = "" if is_same_request(request, hashes, record.digest) else (yield from past.problem())
+    problem = "" if is_same_request(request, hashes, record.digest) else past.problem()
     request["messages"] = rename_roles(request["messages"], record.roles)
     return RenderedRequest(record, view, request, problem)
 
 
-def remember_rendered(run: RunState, records: Sequence[RequestRecord]) -> Flow[None]:
+def remember_rendered(run: RunState, records: Sequence[RequestRecord]) -> None:
     """Render the last of these requests again, and remember their messages: a list may be one that the host changed."""
     last = {record.digest: record for record in records}
     for record in [*last.values()][-RECENT_REQUESTS:]:
-        view, form = (yield from render_again(run, record)).view, format_named(record.format)
+        view, form = render_again(run, record).view, format_named(record.format)
         raw = RawRequest(form, form.render(view.messages())["messages"])
         ending = raw.rows[-1] if view.has_ending else None
         remember_request(run.transcript, raw, run.log.count_fingerprints(record.head), ending)
@@ -101,17 +99,17 @@ class _PastRun:
         self._state = run.for_branch()
         self._start, self._keeps_states = 0, False
 
-    def view(self) -> Flow[View]:
+    def view(self) -> View:
         """The view of the request."""
         record, state = self._record, self._state
         state.usage.byte_limit = record.bytes
         past, keys = self._run.past, [(record.branch, page_in) for page_in in record.page_ins]
         page_ins = {key: past.page_ins[key] for key in keys if key in past.page_ins}
         new = [page_in for branch, page_in in keys if (branch, page_in) not in page_ins]
-        entries = yield from self._begin(min((page_in.head for page_in in new), default=record.head))
+        entries = self._begin(min((page_in.head for page_in in new), default=record.head))
         for page_in in new:
             self._fold_to(page_in.head, entries)
-            page_ins[record.branch, page_in] = yield from self._page_in(page_in)
+            page_ins[record.branch, page_in] = self._page_in(page_in)
         self._fold_to(record.head, entries)
         tail = [page_ins[key] for key in keys]
         if self._keeps_states:
@@ -124,24 +122,24 @@ class _PastRun:
             if plan.worth is not None:
                 state.summaries, state.page_in.extract_worth = SummaryState(), plan.worth
         if record.filter != NO_FILTER:
-            return (yield from filtered_view(state, record.filter, record.limit, self._log))
+            return filtered_view(state, record.filter, record.limit, self._log)
         view = state.view(record.limit)
-        facts = yield from self._facts()
+        facts = self._facts()
         if plan is not None and plan.is_narrow:
             view, facts = narrow_view(state, view, facts, record.limit)
         view = add_ledger(state, view, state.usage.budget)
         return view.with_tail((*facts, *tail)) if facts or tail else view
 
-    def _begin(self, before: int) -> Flow[tuple[Entry, ...]]:
+    def _begin(self, before: int) -> tuple[Entry, ...]:
         """Load a state of at most ``before`` entries; return the entries that follow it, up to the request's head."""
         head = self._record.head
-        log = yield from load_past(self._run, self._record.branch, self._log, before)
+        log = load_past(self._run, self._record.branch, self._log, before)
         start = log.fold.head
-        entries = yield from Read(start, head, self._log)
+        entries = self._run.runtime.read_entries(start, head, self._log)
         undone = undone_positions(entry.body for entry in entries)
         if start and (not undone <= log.fold.skip or any(isinstance(entry.body, Erased) for entry in entries)):
             log, start = FoldedLog(Fold(self._run.counter)), 0
-            entries = yield from Read(0, head, self._log)
+            entries = self._run.runtime.read_entries(0, head, self._log)
             undone = undone_positions(entry.body for entry in entries)
         log.fold.skip |= undone
         log.fold.learned.tracker.max_pending = MAX_PENDING_TEXTS
@@ -157,9 +155,9 @@ class _PastRun:
             if self._keeps_states and log.fold.head - self._start == at + PAST_SNAPSHOT_ENTRIES:
                 keep_past(self._run, self._record.branch, log)
 
-    def problem(self) -> Flow[str]:
+    def problem(self) -> str:
         """Say why the request is not the one that was sent, as far as that is known."""
-        entries = yield from Read(0, self._record.head, self._log)
+        entries = self._run.runtime.read_entries(0, self._record.head, self._log)
         if any(isinstance(entry.body, Erased) or entry.erased is not None for entry in entries):
             return "something in it was erased since"
         if len(entries) < self._record.head:
@@ -172,7 +170,7 @@ class _PastRun:
 
     # What came back
 
-    def _page_in(self, record: PageInRecord) -> Flow[ViewEntry]:
+    def _page_in(self, record: PageInRecord) -> ViewEntry:
         """The page-in, from the run as it was at the page-in's head."""
         turns: list[tuple[int, str, str]] = []
         names: list[str] = []
@@ -187,45 +185,45 @@ class _PastRun:
                 names = [tracked_names[number] for number in record.names]
             for source in record.blocks:
                 if source.kind in ("turn", "recent"):
-                    turns.append((source.position, *(yield from self._turn(source))))
+                    turns.append((source.position, *self._turn(source)))
                 elif source.kind == "lines":
                     lines = [ExtractLine.of(by_order[at]) for at in source.lines or ()]
                     blocks.append(line_block(source.position, lines))
                 elif source.kind == "file":
-                    blocks.append((yield from self._file_block(source, record.head)))
+                    blocks.append(self._file_block(source, record.head))
                 else:
-                    blocks.append((yield from self._found_block(source, record.head)))
+                    blocks.append(self._found_block(source, record.head))
         except (IndexError, KeyError, PageinError):
             self._missing.append("the page-in")
         if not record.is_complete:
             self._missing.append("the page-in")
         return render_page_in(turns, names, blocks, record.head, self._run.counter)
 
-    def _file_block(self, source: BlockSource, head: int) -> Flow[str]:
+    def _file_block(self, source: BlockSource, head: int) -> str:
         handle = observation_handle(source.position, source.part)
-        lines = str((yield from expand(self._state, handle, self._log))).splitlines()
+        lines = str(expand(self._state, handle, self._log)).splitlines()
         numbers = unpack_numbers(source.lines or (), len(lines))
         return file_block(source.position, source.part, lines, numbers, head).text
 
-    def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
-        passages = yield from self._passages(source)
+    def _found_block(self, source: BlockSource, head: int) -> str:
+        passages = self._passages(source)
         passage = next((passage for passage in passages if text_checksum(passage.text) == source.of), None)
         if passage is None:
             raise IndexError(source.position)
         lines = numbered_lines(passage.text, source.lines or ())
         return passage_block(passage.handle, passage.role, head - source.position, lines)
 
-    def _turn(self, source: BlockSource) -> Flow[tuple[str, str]]:
+    def _turn(self, source: BlockSource) -> tuple[str, str]:
         """The day and the block of a turn."""
-        passages = yield from self._passages(source)
+        passages = self._passages(source)
         first = passages[0]
-        text = first.text if first.whole else str((yield from expand(self._state, first.handle, self._log)))
+        text = first.text if first.whole else str(expand(self._state, first.handle, self._log))
         for old in self._state.fold.learned.ledger.superseded_texts().get(source.position, ()):
             text = text.replace(old, REPLACED)
         shown = "\n".join(numbered_lines(text, source.lines or ()))
         return day_of(first.at), turn_block(first.handle, first.role, shown)
 
-    def _passages(self, source: BlockSource) -> Flow[list[Passage]]:
+    def _passages(self, source: BlockSource) -> list[Passage]:
         """The passages of a text, as the search index has them."""
         from pagein.search.passages import passages  # noqa: PLC0415 - loads where something was found
 
@@ -236,15 +234,15 @@ class _PastRun:
             source.position,
             *fold.calls.answers.get(source.position, ()),
         ):
-            for entry in (yield from Read(at, at + 1, self._log)):
+            for entry in self._run.runtime.read_entries(at, at + 1, self._log):
                 found += (part for part in passages(entry) if (part.position, part.part) == source[1:3])
         return found
 
-    def _facts(self) -> Flow[tuple[ViewEntry, ...]]:
+    def _facts(self) -> tuple[ViewEntry, ...]:
         """The blocks of facts in the tail."""
         if not self._record.facts:
             return ()
-        facts = yield from Call(self._find_facts)
+        facts = self._find_facts()
         entries: list[ViewEntry] = []
         for block in self._record.facts:
             if not all(id in facts for id, _ in block.ids):
@@ -255,16 +253,16 @@ class _PastRun:
             entries.append(facts_entry(text, block.position, self._run.counter))
         return tuple(entries)
 
-    def _find_facts(self, runtime: MemoryRuntime) -> dict[str, Fact]:
+    def _find_facts(self) -> dict[str, Fact]:
         """The facts that were shown, by id, as they were stated; those that are gone are left out."""
         from pagein.facts.fact import fact_from_entry, parse_fact_id  # noqa: PLC0415 - loads where facts were shown
 
         found: dict[str, Fact] = {}
-        root = runtime.branches.root
+        root = self._run.runtime.branches.root
         owners = Owners(root.session, tenant=root.tenant, **self._record.owners)
         for id in {id for block in self._record.facts for id, _ in block.ids}:
             scope, position = parse_fact_id(id)
-            with suppress(PageinError), closing(runtime.facts.store.log(owners.log_name(scope))) as log:
+            with suppress(PageinError), closing(self._run.runtime.facts.store.log(owners.log_name(scope))) as log:
                 entry = next(iter(log.read(position, position + 1)), None)
                 if entry is not None and isinstance(entry.body, FactStated) and entry.erased is None:
                     found[id] = fact_from_entry(entry.position, entry.at, entry.body)

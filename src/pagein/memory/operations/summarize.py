@@ -12,13 +12,12 @@ from pagein.context.compaction.base import Plan
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.steps import as_text
-from pagein.memory._effects import BeginJob, Call, CollectJob, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
 
 if TYPE_CHECKING:
-    from pagein.memory._runtime import MemoryRuntime
+    pass
 
 SOURCE_SHARE_OF_REQUEST = 0.7
 """Share of a request up to which a quoted source is expected to fit into it."""
@@ -35,16 +34,16 @@ RETRY_GROWTH_SHARE = 0.1
 """Share of the limit by which the view grows before another job starts ahead of time, after one that gave nothing."""
 
 
-def start_due_summary(run: RunState, view: View) -> Flow[None]:
+def start_due_summary(run: RunState, view: View) -> None:
     """Start a job if none is at work: for summaries that stand, or from the soft mark on for what leaves next."""
-    if run.summaries.job is not None or (yield from start_summary(run, view, ())):
+    if run.summaries.job is not None or start_summary(run, view, ()):
         return
     if view.tokens < max(run.summaries.rest_until, int(view.limit * run.usage.budget.soft_share)):
         return
     run.summaries.rest_until = view.tokens + int(view.limit * RETRY_GROWTH_SHARE)
     plan = plan_ahead(run, view)
     if plan is not None:
-        yield from start_summary(run, view, plan.replacements)
+        start_summary(run, view, plan.replacements)
 
 
 def plan_ahead(run: RunState, view: View) -> Plan | None:
@@ -56,7 +55,7 @@ def plan_ahead(run: RunState, view: View) -> Plan | None:
     return None if plan is None else check_plan(view, plan)
 
 
-def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]) -> Flow[bool]:
+def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]) -> bool:
     """Start a job for the ranges of long summaries, and of the replacements; False if there is nothing to write."""
     summarizer, writers = run.summaries.summarizer, run.writers
     if summarizer is None or (writers is not None and writers.summaries.resting_seconds):
@@ -67,7 +66,7 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
 
     ranges = []
     for replacement in long_summaries(view, replacements):
-        summary_range = yield from _range_to_write(run, summarizer, replacement.first, replacement.last)
+        summary_range = _range_to_write(run, summarizer, replacement.first, replacement.last)
         if summary_range is not None:
             ranges.append(summary_range)
     if ranges:
@@ -81,11 +80,11 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
             view.messages() if summarizer.holds_run and view.tokens <= _affordable_tokens(run, summarizer) else (),
             None if writers is None else writers.summaries,
         )
-        yield from BeginJob(run.summaries.job)
+        run.runtime.begin_job(run.summaries.job)
     return bool(ranges)
 
 
-def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int) -> Flow[SummaryRange | None]:
+def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int) -> SummaryRange | None:
     """The part of a range that no record covers, or all of it if rebuilding is cheap; None if it is not worth a request.
 
     It ends early where the whole of it would cost more than the model may spend.
@@ -110,7 +109,7 @@ def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int
         return None
     run.summaries.requested.add((start, last))
     # User messages that stay in view are never within a range.
-    source, _ = yield from read_steps_and_notes(run, start, last)
+    source, _ = read_steps_and_notes(run, start, last)
     span = build_span(source.items(), start, last)
     if not span.texts:
         return None
@@ -130,10 +129,10 @@ def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, star
     return new > 0 and whole <= max_tokens and (summarizer.is_direct or whole <= new * REBUILD_COST_FACTOR)
 
 
-def collect_summary(run: RunState, timeout: float | None) -> Flow[bool]:
+def collect_summary(run: RunState, timeout: float | None) -> bool:
     """Wait at most ``timeout`` seconds (None: as long as it takes) for the job; True if none is at work."""
     if run.summaries.job is not None:
-        outcome = yield from CollectJob(timeout)
+        outcome = run.runtime.collect_job(timeout)
         if outcome is None:
             return False
         run.summaries.job = None
@@ -141,16 +140,11 @@ def collect_summary(run: RunState, timeout: float | None) -> Flow[bool]:
     return True
 
 
-def cancel_summary(run: RunState) -> Flow[None]:
+def cancel_summary(run: RunState) -> None:
     """Cancel the job at work: its source is erased, or is of another branch."""
     if run.summaries.job is not None:
         run.summaries.job = None
-        yield from Call(_cancel_job)
-
-
-def _cancel_job(runtime: MemoryRuntime) -> None:
-    if runtime.summary_writer is not None:
-        runtime.summary_writer.cancel()
+        run.runtime.cancel_job()
 
 
 def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:

@@ -20,7 +20,6 @@ from pagein.context.worth import pays_sooner, pays_where_lapsed
 from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
-from pagein.memory._effects import Call, Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations import facts_block
@@ -57,13 +56,13 @@ class Reserve(NamedTuple):
         return (*rooms, *(room - tokens for tokens in self.ledger), room)
 
 
-def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
+def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> View:
     """Make the view within budget, with this room kept free; record first what leaves it. Raises OverBudget."""
     beside = run.usage.room_beside(room)
     try:
         check_room(run.usage.budget, beside)
         run.usage.set_byte_limit(run.usage.budget, room)
-        view = yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room))
+        view = retry_if_library_wrote(run, lambda: _make_view_once(run, room))
     except OverBudget as error:
         raise over_budget_of(run, error, beside) from None
     # Where nobody listens, only the first time is looked for, and only where the view is large enough.
@@ -130,20 +129,20 @@ def _show_ledger(run: RunState, view: View) -> View:
     )
 
 
-def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
+def _make_view_once(run: RunState, room: RequestRoom) -> View:
     if run.summaries.job is not None:
-        yield from collect_summary(run, 0.0)
+        collect_summary(run, 0.0)
     beside = run.usage.room_beside(room)
     # A compaction is recorded for what several requests keep free; what one alone does narrows its own view.
     limit, request_limit = run.usage.limit_beside(run.usage.recorded_room(beside)), run.usage.limit_beside(beside)
-    view = yield from _standing_view(run, limit)
+    view = _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
         show_ledger = partial(_show_ledger, run)
-        view = yield from fit_bytes(run, view, show_ledger, lambda view: _plan_with_reserve(run, view, limit)[0])
-    view, facts = yield from _fit_with_facts(run, view)
+        view = fit_bytes(run, view, show_ledger, lambda view: _plan_with_reserve(run, view, limit)[0])
+    view, facts = _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:  # of what leaves next, beside the room for the ledger and a question
-        yield from start_due_summary(run, replace(view, limit=max(1, reserve_room(run, view).rooms(view.limit)[0])))
+        start_due_summary(run, replace(view, limit=max(1, reserve_room(run, view).rooms(view.limit)[0])))
     if narrow is not None:
         try:
             view, facts = narrow_view(run, view, facts, request_limit)
@@ -152,15 +151,15 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     view = add_ledger(run, view, run.usage.budget)
     with_facts = view.with_tail(facts) if facts else view
     view = with_facts if with_facts.tokens <= view.limit and _has_room(run, with_facts) else view
-    view = yield from _with_page_ins(run, view, keeps_place=narrow is None)
+    view = _with_page_ins(run, view, keeps_place=narrow is None)
     run.usage.note_request(view, room, is_narrow=narrow is not None)
     return view
 
 
-def _standing_view(run: RunState, limit: int) -> Flow[View]:
+def _standing_view(run: RunState, limit: int) -> View:
     """The run's view before anything leaves it. Where it is large, what will leave soon is learned in parts."""
     if run.facts_block.is_on or run.fold.facts.tokens:
-        yield from facts_block.ensure_head_block(run, limit)
+        facts_block.ensure_head_block(run, limit)
     view = run.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.learned.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
@@ -169,12 +168,12 @@ def _standing_view(run: RunState, limit: int) -> Flow[View]:
     return view
 
 
-def _with_page_ins(run: RunState, view: View, *, keeps_place: bool) -> Flow[View]:
+def _with_page_ins(run: RunState, view: View, *, keeps_place: bool) -> View:
     """The view with its page-ins. They keep their place in the next view, unless this one is of one request alone."""
     if not run.page_in.is_due(view):
         return view
     occasion, shown = run.page_in.occasion, run.page_in.shown
-    with_page_in = yield from add_page_in(run, view)
+    with_page_in = add_page_in(run, view)
     view = with_page_in if _has_room(run, with_page_in) else view
     run.page_in.in_last_view = run.page_in.shown
     if not keeps_place:
@@ -199,11 +198,11 @@ def narrow_view(
     return (view if plan is None else preview(view, plan.replacements)), facts
 
 
-def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEntry, ...]]]:
+def _fit_with_facts(run: RunState, view: View) -> tuple[View, tuple[ViewEntry, ...]]:
     """Compact the view so that it and the facts beside it fit the limit; facts give way to what must stay."""
     limit, facts = view.limit, tuple[ViewEntry, ...]()
     if run.facts_block.is_on:
-        facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
+        facts = facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
     room = limit - sum(entry.tokens for entry in facts)
     try:
         plan, room = _plan_with_reserve(run, view, room)
@@ -214,23 +213,23 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         facts = ()
         plan, room = _plan_with_reserve(run, without_facts, limit)
         if without_facts is not view:
-            yield from facts_block.record_head_text(run, "")
+            facts_block.record_head_text(run, "")
             view = run.view(limit)
     if plan is None:
         room = limit - sum(entry.tokens for entry in facts)  # the space for the user's question is theirs, too
-        plan = _plan_for_page_ins(run, view, room) or (yield from _plan_where_lapsed(run, view, room))
+        plan = _plan_for_page_ins(run, view, room) or _plan_where_lapsed(run, view, room)
         if plan is not None:
             # What leaves now may add to the ledger, for which the next view would compact again.
             more, room = _plan_with_reserve(run, preview(view, plan.replacements), room)
             plan = plan if more is None else plan.then(more)
     if plan is None:
         return view, facts
-    _, view = yield from commit_plan(run, replace(view, limit=room), plan)
+    _, view = commit_plan(run, replace(view, limit=room), plan)
     view = replace(view, limit=limit)
     if facts:
         # A compaction breaks the prefix anyway, so the facts are placed anew.
         free = limit - view.tokens - facts_block.FACTS_FRAME_TOKENS
-        facts = yield from facts_block.place_in_tail(run, view, min(int(limit * facts_block.FACTS_SHARE), free))
+        facts = facts_block.place_in_tail(run, view, min(int(limit * facts_block.FACTS_SHARE), free))
     return view, facts
 
 
@@ -279,14 +278,14 @@ def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
     return plan if plan is not None and pays_sooner(view, plan, page_ins) else None
 
 
-def _plan_where_lapsed(run: RunState, view: View, room: int) -> Flow[Plan | None]:
+def _plan_where_lapsed(run: RunState, view: View, room: int) -> Plan | None:
     """Plan a compaction that will soon be due where the provider's cache has lapsed: it costs nothing now."""
     prices = run.page_in.prices
     is_soon_due = 2 * view.tokens > room  # what it frees is less than the view
     newest = max((entry.first for entry in view.run), default=-1)
     if not is_soon_due or prices.cached >= 1 or run.last_compaction > newest:
         return None
-    seconds = yield from Call(lambda runtime: runtime.requests.seconds_since_last())
+    seconds = run.runtime.requests.seconds_since_last()
     if seconds is None or seconds < prices.lifetime:
         return None
     plan = _plan_sooner(run, view, room)
