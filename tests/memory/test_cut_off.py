@@ -3,22 +3,26 @@
 import itertools
 import shutil
 import sys
+import threading
 
 import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.backends.sqlite.connection import SharedDatabase
 
 LONG = "why is it so? " * 20
 
 
 class Cut:
-    """A trace function that raises an error at the nth line within pagein."""
+    """A trace function that raises an error at the nth line within pagein, or within one function of it."""
 
-    def __init__(self, line: int, error: type[BaseException]) -> None:
-        self.left, self.error = line, error
+    def __init__(self, line: int, error: type[BaseException], function=None) -> None:
+        self.left, self.error, self.function = line, error, function
 
     def __call__(self, frame, event, argument):
         if "pagein" not in frame.f_code.co_filename:
+            return None
+        if self.function is not None and frame.f_code is not self.function.__code__:
             return None
         if event == "line":
             self.left -= 1
@@ -28,9 +32,9 @@ class Cut:
         return self
 
 
-def cut_off(work, line, error):
+def cut_off(work, line, error, function=None):
     """Do the work up to the nth line; False where it has fewer."""
-    cut, before = Cut(line, error), sys.gettrace()
+    cut, before = Cut(line, error, function), sys.gettrace()
     try:
         sys.settrace(cut)
         work()
@@ -93,6 +97,18 @@ def test_a_call_is_cut_off_at_any_line_and_the_memory_goes_on(run, work):
         if not was_cut_off:
             break
     assert line > 5 * step
+
+
+def test_an_opening_that_was_cut_off_leaves_other_threads_free(run):
+    for line in itertools.count(1):
+        was_cut_off = cut_off(lambda: opened(run).close(), line, KeyboardInterrupt, SharedDatabase._connect)
+        other = threading.Thread(target=lambda: opened(run).close(), daemon=True)
+        other.start()
+        other.join(20)
+        assert not other.is_alive()
+        if not was_cut_off:
+            break
+    assert line > 5
 
 
 def test_a_write_that_was_cut_off_behind_its_commit_is_no_other_writer(run, monkeypatch):

@@ -79,8 +79,7 @@ class SharedDatabase:
         self._database: sqlite3.Connection | None = open_database(
             path, timeout=timeout, synchronous=synchronous, readonly=readonly
         )
-        with _fork_guard:
-            _opened.add(self)
+        _opened.add(weakref.ref(self, _opened.discard))
 
     @property
     def is_open(self) -> bool:
@@ -133,7 +132,8 @@ class SharedDatabase:
 # made. It does not close them at once: where another thread of the parent was in SQLite, for whomever, SQLite's own locks stay
 # locked in the child, and a child that needs no SQLite would wait for them without end.
 
-_opened = weakref.WeakSet[SharedDatabase]()
+_opened: set[weakref.ref[SharedDatabase]] = set()
+"""Used by single calls that nothing divides: a lock here could stay locked where Ctrl-C came, for every thread."""
 _forking: list[SharedDatabase] = []
 _inherited: list[sqlite3.Connection] = []
 _fork_guard = threading.RLock()
@@ -144,7 +144,8 @@ FORK_WAIT_SECONDS = 1.0
 
 def _before_fork() -> None:
     _fork_guard.acquire()
-    _forking[:] = [each for each in list(_opened) if each._lock.acquire(timeout=FORK_WAIT_SECONDS)]  # noqa: SLF001
+    databases = [reference() for reference in list(_opened)]
+    _forking[:] = [each for each in databases if each is not None and each._lock.acquire(timeout=FORK_WAIT_SECONDS)]  # noqa: SLF001
 
 
 def _after_fork(*, in_child: bool) -> None:
