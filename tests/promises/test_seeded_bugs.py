@@ -11,6 +11,7 @@ from hypothesis.stateful import RULE_MARKER, rule, run_state_machine_as_test
 from pagein.context.compaction.policies.window import Window
 from pagein.context.view import body as view_body
 from pagein.context.view import cuts, fold, layout
+from pagein.context.view.calls import RunCalls
 from pagein.errors import ConfigurationError, LogErased, LogUnreadable
 from pagein.events.entries import Compaction
 from pagein.events.messages import Message
@@ -104,7 +105,7 @@ def a_late_result_rewrites_the_past(patch):
 
 
 def a_second_late_result_is_taken(patch):
-    patch.setattr(fold.Fold, "_drop_abandoned", lambda self, late: None)
+    patch.setattr(RunCalls, "close_late", lambda self, position, late: None)
 
 
 def a_compaction_lies_about_its_tokens(patch):
