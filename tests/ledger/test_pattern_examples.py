@@ -1,4 +1,4 @@
-"""Each hard pattern of the ledger finds the example beside it, in ``english.txt`` the row below it."""
+"""Each hard pattern of the ledger finds the example beside it; in a text file the row below an example finds it."""
 
 import importlib
 import inspect
@@ -9,20 +9,23 @@ import pytest
 
 import pagein
 from pagein.context.ledger import english
+from pagein.context.ledger.pasted_text import PASTED
 
 SOURCE = Path(pagein.__file__).parent
 MODULES = ("instructions", "pasted_text")
 EXAMPLE = re.compile(r"^(\w+) = re\.compile\(  # e\.g\. (.+)$", re.MULTILINE)
-TEXT = (SOURCE / "context/ledger/english.txt").read_text("utf-8")
-USED = {
-    name for path in SOURCE.rglob("*.py") for name in re.findall(r"\benglish\.([A-Z][A-Z0-9_]*)\b", path.read_text())
-}
+FILES = {"english.txt": english.PATTERNS, "pasted_text.txt": PASTED}
+USES = re.compile(r"\benglish\.([A-Z][A-Z0-9_]*)\b|\bpattern\(\"([A-Z_]+)\"\)|\b_find\(\"([A-Z_]+)\"\)")
 
 
-def examples_of_rows():
-    """The examples in ``english.txt``, each with its section and the rows of the alternatives below it."""
+def text_of(file):
+    return (SOURCE / "context/ledger" / file).read_text("utf-8")
+
+
+def examples_of_rows(text):
+    """The examples in a file, each with its section and the rows of the alternatives below it."""
     name, example, rows = "", "", []
-    for line in [*TEXT.split("\n"), "[END]"]:
+    for line in [*text.split("\n"), "[END]"]:
         is_inside = line.startswith(("   ", "  )"))
         if rows and not is_inside:
             yield name, example, rows
@@ -48,25 +51,32 @@ def test_a_pattern_finds_its_example(name):
     assert missed == []
 
 
-def test_each_row_finds_the_example_above_it():
-    examples = list(examples_of_rows())
-    assert len(examples) > 300
+@pytest.mark.parametrize(("file", "count"), [("english.txt", 350), ("pasted_text.txt", 20)])
+def test_each_row_finds_the_example_above_it(file, count):
+    examples, patterns = list(examples_of_rows(text_of(file))), FILES[file]
+    assert len(examples) >= count
     missed = [
         (name, example)
         for name, example, rows in examples
-        if not re.search(english.PATTERNS.expand(english.PATTERNS.sections[name][0], rows), example, re.IGNORECASE)
+        if not re.search(patterns.expand(patterns.sections[name][0], rows), example, re.IGNORECASE)
     ]
     assert missed == []
 
 
 def test_each_section_is_used_and_each_that_is_used_is_there():
-    sections, inside = set(english.PATTERNS.sections), set(english.PATTERNS.references())
-    assert sections == USED | inside | {name for _, name in english.OLD_NEW} | {"GONE"}
-    for name in sections:
-        english.PATTERNS.pattern(name)
+    used = {name for _, name in english.OLD_NEW}
+    for path in SOURCE.rglob("*.py"):
+        used.update(name for names in USES.findall(path.read_text("utf-8")) for name in names if name)
+    for file, patterns in FILES.items():
+        used.update(re.findall(r"\{([A-Z][A-Z0-9_]*)\}", text_of(file)))
+        for name in patterns.sections:
+            patterns.pattern(name)
+    used.discard("NAME")  # of the comment that explains it
+    assert used == {name for patterns in FILES.values() for name in patterns.sections}
     with pytest.raises(AttributeError, match="no section"):
         english.NONSENSE  # noqa: B018 - the look is the test
 
 
-def test_the_rows_are_short():
-    assert [line for line in TEXT.split("\n") if len(line) > 134] == []
+@pytest.mark.parametrize("file", FILES)
+def test_the_rows_are_short(file):
+    assert [line for line in text_of(file).split("\n") if len(line) > 134] == []

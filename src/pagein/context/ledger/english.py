@@ -7,12 +7,11 @@ pattern is linear in the sentence, which has at most ``own_words.SENTENCE_MAX_CH
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 from pagein.context.ledger.pattern_file import PatternFile
 from pagein.context.salience.lines import has_part
 
-PATTERNS = PatternFile(files("pagein.context.ledger").joinpath("english.txt").read_text("utf-8"))
+PATTERNS = PatternFile("english.txt")
 
 OLD_NEW = (
     (("not ",), "NOT_OLD_BUT_NEW"),

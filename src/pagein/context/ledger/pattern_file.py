@@ -12,7 +12,8 @@ A section begins with ``[NAME]``. Each row below it has one or more alternatives
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from importlib.resources import files
 
 _HEADER = re.compile(r"\[([A-Z][A-Z0-9_]*)\](?: (.+))?")
 _REFERENCE = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
@@ -21,12 +22,13 @@ _IN_GROUP = re.compile(r"(?<=\(\?[:!=])\n|(?<=\w>)\n|\n(?=\))")
 
 
 class PatternFile:
-    """The sections of a file, each of which can be compiled. Upper and lower case are the same to them."""
+    """The sections of a file of the ledger, each of which can be compiled. Upper and lower case are the same to them."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, name: str) -> None:
         self.sections: dict[str, tuple[str, list[str]]] = {}
         """By name, the frame and the rows of a section."""
         self._compiled: dict[str, re.Pattern[str]] = {}
+        text = files("pagein.context.ledger").joinpath(name).read_text("utf-8")
         for line in map(str.strip, text.splitlines()):
             if (header := _HEADER.fullmatch(line)) is not None:
                 rows = list[str]()
@@ -45,9 +47,3 @@ class PatternFile:
         alternatives = _IN_GROUP.sub("", "\n".join(rows)).replace("\n", "|")
         pattern = alternatives if frame == "@" else frame.replace("@", f"(?:{alternatives})")
         return _REFERENCE.sub(lambda reference: f"(?:{self.expand(*self.sections[reference[1]])})", pattern)
-
-    def references(self) -> Iterator[str]:
-        """Yield the names of the sections that stand in others."""
-        for frame, rows in self.sections.values():
-            for row in (frame, *rows):
-                yield from _REFERENCE.findall(row)
