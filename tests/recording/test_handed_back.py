@@ -1,6 +1,8 @@
 """A request of ours that comes back: what followed it is recorded, and nothing of ours as the user's words."""
 
 import asyncio
+import copy
+import json
 import random
 
 import pytest
@@ -341,6 +343,59 @@ def test_a_list_in_another_format_than_the_request_before_it_is_recorded(form):
         memory.record_messages(listed, "openai")
     assert texts(memory.steps) == [message["content"] for message in listed]
     assert memory.repairs == ()
+
+
+def change_each(change):
+    return lambda rows: [change(dict(row)) for row in rows]
+
+
+def change_blocks(change):
+    def change_row(row):
+        for key in row.keys() & {"content", "parts"}:
+            row[key] = [change(dict(block)) for block in row[key]] if isinstance(row[key], list) else row[key]
+        return row
+
+    return change_each(change_row)
+
+
+RESPELLED = {
+    "nulls": change_each(lambda row: {**row, "name": None}),
+    "own fields": change_each(lambda row: {**row, "id": "x", "timestamp": 12, "metadata": {"seen": True}}),
+    "nulls in blocks": change_blocks(lambda block: {**block, "annotations": None}),
+    "other line ends": lambda rows: json.loads(json.dumps(rows).replace("\\n", "\\r\\n")),
+    "a space at the end": lambda rows: json.loads(json.dumps(rows).replace('"}', ' "}')),
+    "a type": change_each(lambda row: {"type": "message", **row}),
+}
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "openai-responses", "gemini", "bedrock"])
+@pytest.mark.parametrize("respell", RESPELLED.values(), ids=RESPELLED)
+def test_a_request_is_known_in_the_spelling_of_the_clients_store(tmp_path, form, respell):
+    """Our summaries, page-ins and the line at the end were recorded as the user's words."""
+
+    def spoken(role, text):
+        match form:
+            case "gemini":
+                return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+            case "bedrock":
+                return said(role, [{"text": text}])
+            case _:
+                return said(role, text)
+
+    path = tmp_path / "run.db"
+    memory = AgentMemory.open(path, budget=900, format=form)
+    memory.record_messages([spoken("user", "Mend the bug.")])
+    for number in range(12):
+        request = respell(copy.deepcopy(memory.to_messages()))
+        if number % 4 == 3:
+            memory.close()
+            memory = AgentMemory.open(path, budget=900, format=form)
+        memory.record_messages(
+            [*request, spoken("assistant", f"reply {number} {WORDS}"), spoken("user", f"go on {number}")]
+        )
+    assert memory.report().out
+    assert [text.strip() for text in texts(memory.steps)] == [text.strip() for text in EXPECTED[:25]]
+    memory.close()
 
 
 def add_reminder(request, place, edit):

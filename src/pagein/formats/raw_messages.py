@@ -1,7 +1,7 @@
 """The messages of a request before they are parsed: split, hashed, recognised by their format. Every turn looks at all of them.
 
-The hash of a message leaves out cache markers and the order of keys, and a text equals a list of one text. Two spellings
-that it does not take for one are compared again when they are parsed.
+The hash of a message leaves out cache markers, the order of keys, nulls, fields of the client's own and the spelling of texts;
+a text equals a list of one text. Two spellings that it does not take for one are compared again when they are parsed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.normal_form import CACHE_MARKERS, without_cache_markers
+from pagein.events.protocol import normal_text
 from pagein.formats.base import Format, Item
 from pagein.formats.parsing import part_types, request_rows, to_plain_json
 from pagein.formats.registry import FORMATS, format_named
@@ -45,6 +46,14 @@ _RESPONSES_ITEMS = frozenset(
 )
 _BEDROCK_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
 """Bedrock's blocks have no type; each is an object with one of these keys."""
+_SAID_KEYS = frozenset(
+    {"role", "content", "parts", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio"}
+)
+"""The keys of a message that are compared; clients add times, ids and notes of their own, and providers what they counted."""
+_TEXTS = frozenset({"content", "text", "output", "refusal"})
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_ARGUMENTS = frozenset({"input", "args", "response", "json", "arguments"})
+"""Fields with an application's own JSON, which is not spelled anew."""
 _OPENAI_PARTS = frozenset({"image_url"})
 _UNREAD_FORMATS = {"tool-call": "the AI SDK", "tool-result": "the AI SDK", "toolCalls": "AG-UI", "toolCallId": "AG-UI"}
 """Types of parts, and keys of messages, of formats that are not read: in OpenAI's a call and its result would be lost."""
@@ -135,18 +144,40 @@ def hash_row(row: Any) -> bytes:
 def _encode(row: Any) -> bytes:
     """Encode a message as bytes that are equal for equal values; bytes equal their base64. Each new message comes here."""
     plain = to_plain_json(row, "messages", encode_bytes=True)
-    if type(plain) is dict:
-        plain = dict(sorted(_with_plain_text(plain).items()))
-    return marshal.dumps(plain, _MARSHAL_VERSION)
+    return marshal.dumps(_spell_row(plain) if type(plain) is dict else plain, _MARSHAL_VERSION)
 
 
-def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
-    """The message with a lone text in place of a list of it."""
-    content = row.get("content")
-    if type(content) is not list or len(content) != 1 or type(content[0]) is not dict:
-        return row
-    part = content[0]
-    return {**row, "content": part["text"]} if part.keys() == {"type", "text"} and part["type"] == "text" else row
+def _spell_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The message in its normal spelling: what is said alone, a text in the place of a list of it."""
+    spelled: dict[str, Any] = _spell("", row)
+    if "role" in row or row.get("type") in _LANGCHAIN_ROLES:
+        said = {key: value for key, value in spelled.items() if key in _SAID_KEYS}
+        # Reasoning beside the words is not compared; where there are no words, it is all that was said.
+        has_words = any(said[key] for key in said.keys() - {"role", "name"})
+        kind = row.get("type")
+        said |= {"type": kind, "status": row.get("status")} if kind in _LANGCHAIN_ROLES else {}
+        spelled = said if has_words else spelled
+    content = spelled.get("content")
+    if type(content) is list and len(content) == 1 and type(content[0]) is dict:
+        part = content[0]
+        is_text = part.keys() == {"type", "text"} and part["type"] in _TEXT_TYPES
+        spelled["content"] = part["text"] if is_text else content
+    return spelled
+
+
+def _spell(key: str, value: Any) -> Any:
+    """A value in its normal spelling: without nulls, its keys in order, its texts as they are compared."""
+    match value:
+        case _ if key in _ARGUMENTS:
+            return value
+        case str() if key in _TEXTS:
+            return normal_text(value)
+        case list():
+            return [_spell(key if isinstance(item, str) else "", item) for item in value]
+        case dict():
+            return {name: _spell(name, value[name]) for name in sorted(value) if value[name] not in (None, [])}
+        case _:
+            return value
 
 
 def _referenced_id(row: Any) -> str:
