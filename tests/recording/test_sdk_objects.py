@@ -356,6 +356,20 @@ def test_a_request_of_gemini_is_known_in_every_spelling_of_its_sdk(as_the_host_h
     assert memory.repairs == ()
 
 
+@pytest.mark.parametrize("kind", ["image/png", "audio/wav"])
+@pytest.mark.parametrize("first", ["python", "json"])
+def test_what_geminis_sdk_has_as_bytes_is_known_as_its_json_after_a_restart(tmp_path, kind, first):
+    data = base64.b64decode(PIXEL) if kind == "image/png" else b"RIFF\xfb\xef\xff\xfe"
+    parts = [{"inline_data": {"mime_type": kind, "data": data}}, {"text": "Look."}]
+    contents = [Content.model_validate({"role": role, "parts": parts}) for role in ("user", "model", "user")]
+    spelled = {mode: [content.model_dump(mode=mode) for content in contents] for mode in ("python", "json")}
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000, format="gemini") as memory:
+        memory.record_messages(spelled.pop(first))
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000, format="gemini") as memory:
+        memory.record_messages([*spelled.popitem()[1], {"role": "model", "parts": [{"text": "I see it."}]}])
+        assert (len(memory.steps), len(memory.branches())) == (4, 1)
+
+
 def test_a_message_with_bytes_and_a_cache_marker_is_known_again():
     memory = AgentMemory.open(":memory:", budget=4_000, format="bedrock")
     content = [{"text": "Look."}, {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF-1.4"}}}]

@@ -18,7 +18,7 @@ CACHE_MARKERS = ("cache_control", "prompt_cache_breakpoint", "cachePoint")
 
 _RESPELLED_KEYS = frozenset(
     {"id", "type", "status", "index", "object", "created", "created_at", "model", "usage", "logprobs", "finish_reason"}
-    | {"stop_reason", "stop_sequence", "stop_details", "container", "_thought"}
+    | {"stop_reason", "stop_sequence", "stop_details", "container", "_thought", "_base64url"}
 )
 """Fields that a provider or its client fills in anew: they come and go between a response and the next request."""
 

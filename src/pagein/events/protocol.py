@@ -118,6 +118,10 @@ _ASCII_TABLE = str.maketrans(
 )
 
 
+_BASE64_ALPHABET = str.maketrans("-_", "+/")
+"""Google's SDK has bytes, and writes them as JSON in the other alphabet of base64."""
+
+
 def normal_text(text: str) -> str:
     r"""Spell a text normally: clients trim it, drop what nobody sees, and write characters, spaces and line ends otherwise.
 
@@ -206,6 +210,7 @@ def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
             return ("image", part.digest, _normal_extra(extra))
         case steps.Opaque(kind=kind, body=body):
             fields = normal_text(normal_fields(body))
+            fields = fields.translate(_BASE64_ALPHABET) if kind == "inlineData" else fields
             is_said = fields or not (is_model or any(marker in body for marker in CACHE_MARKERS))
             return (kind, fields) if is_said else ()  # of a model, an id alone refers to what it thought
         case _:

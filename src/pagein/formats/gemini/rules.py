@@ -115,7 +115,7 @@ def _camel_case(value: Any) -> Any:
 
 
 def unify_row(row: Any) -> Any:
-    """Return a content with REST's keys in order, without nulls, and with base64 in its usual alphabet. Raises FormatError."""
+    """Return a content with REST's keys, and with base64 in its usual alphabet. Raises FormatError."""
     return _unify("", _camel_case(content_rows([row])[0]))
 
 
@@ -128,7 +128,7 @@ def _unify(key: str, value: Any) -> Any:
         case list():
             return [_unify("", item) for item in value]
         case dict():
-            return {name: _unify(name, value[name]) for name in sorted(value)}
+            return {name: _unify(name, item) for name, item in value.items()}
         case _:
             return value
 
