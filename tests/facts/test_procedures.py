@@ -132,6 +132,10 @@ def test_an_edit_without_a_path_keeps_the_look_that_opened_its_file():
     ]
 
 
+def test_a_sign_in_quotes_does_not_end_a_command_that_looks():
+    assert commands_of(bash("grep -n 'total|price' src/shop.py | head"), bash("make")) == ["make"]
+
+
 def test_a_write_by_a_command_that_looks_is_no_look():
     assert commands_of(bash("cat <<'EOF' > run.py\nimport os\n# go\ngo()\nEOF"), bash("ls 2>/dev/null")) == [
         "cat <<'EOF' > run.py; go(); EOF"

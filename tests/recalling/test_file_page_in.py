@@ -6,7 +6,9 @@ from itertools import count
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.page_in.files import FileUse, choose_file_lines, file_block, path_of
+from pagein.context.page_in.files import FileUse, choose_file_lines, file_block, replaced_lines
+from pagein.context.salience.files import MAX_CALLS, MAX_FILES, FileTable
+from pagein.events.call_files import files_of
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens.estimates import ANY_ESTIMATE
@@ -170,14 +172,14 @@ def test_a_request_with_lines_of_a_file_is_rendered_again(tmp_path):
 
 @pytest.mark.parametrize("key", ["file_path", "filePath", "path", "target_file", "absolute-path", "filename"])
 def test_the_usual_names_of_a_path_are_known(key):
-    assert path_of(ToolCall("c", "edit", json.dumps({"instruction": "x", key: "/a/b.py"}))) == "/a/b.py"
+    assert files_of(json.dumps({"instruction": "x", key: "/a/b.py"})).path == "/a/b.py"
 
 
 @pytest.mark.parametrize(
     "arguments", ['{"command": "cat a.py"}', '{"path": ["a.py"]}', '{"path": 3}', "path", "[1]", ""]
 )
 def test_other_arguments_name_no_file(arguments):
-    assert path_of(ToolCall("c", "edit", arguments)) == ""
+    assert files_of(arguments).path == ""
 
 
 def test_the_nearest_lines_are_chosen_with_gaps_between():
@@ -267,3 +269,166 @@ def test_a_look_at_the_view_before_the_result_takes_nothing_away():
     agent.memory.view()
     agent.memory.record(Observation("part", file_text("alpha", 3, 15)))
     assert line_of("alpha", 19) in agent.request()
+
+
+class ShellAgent(Agent):
+    """An agent that reads files by commands and changes them by patches, as Codex does."""
+
+    def shell(self, command, result="", **arguments):
+        return self.call("exec_command", result, cmd=command, **arguments)
+
+    def read(self, name, **arguments):
+        return self.shell(f"sed -n '1,200p' src/{name}.py", file_text(name, **arguments), workdir="/home/u/proj")
+
+    def edit(self, name, number, new="value = 0", folder="src/"):
+        before, after = (f" {line_of(name, at)}" for at in (number - 1, number + 1))
+        hunk = "\n".join(("@@", before, f"-{line_of(name, number)}", f"+{new}", after))
+        patch = f"*** Begin Patch\n*** Update File: {folder}{name}.py\n{hunk}\n*** End Patch"
+        self.memory.record(ActionStep("", (ToolCall(f"p{next(self.numbers)}", "apply_patch", patch),)))
+        self.memory.record(Observation(f"p{next(self.numbers) - 1}", "Done."))
+        return self.request()
+
+
+def test_a_patch_brings_back_what_a_command_showed_of_its_file():
+    agent = ShellAgent()
+    before = agent.lose(*NAMES)
+    assert sum(line_of("alpha", number) in before for number in range(1, 31)) < 10
+    after = agent.edit("alpha", 15)
+    assert all(line_of("alpha", number) in after for number in (11, 12, 13, 17, 18, 19))
+    assert agent.memory.report().tokens <= BUDGET
+
+
+@pytest.mark.parametrize("folder", ["/home/u/proj/src/", "proj/src/", "./src/", ""])
+def test_a_path_is_known_by_its_last_components(folder):
+    agent = ShellAgent()
+    agent.lose(*NAMES)
+    agent.edit("alpha", 15, folder=folder)
+    assert line_of("alpha", 18) in agent.file_lines()
+
+
+def test_a_path_that_may_be_of_two_files_names_none():
+    agent = ShellAgent()
+    agent.shell("cat lib/src/alpha.py", "nothing = 1", workdir="/home/u/proj")
+    agent.lose(*NAMES)
+    agent.edit("alpha", 15)
+    assert not agent.file_lines()
+    agent.edit("alpha", 17, folder="/home/u/proj/src/")
+    assert line_of("alpha", 13) in agent.file_lines()
+
+
+def test_a_line_that_a_patch_took_away_does_not_come_back():
+    agent = ShellAgent()
+    agent.lose(*NAMES)
+    agent.edit("alpha", 14)
+    agent.lose("kappa", "lambda", "mu", "nu", "xi", "omicron", "pi", "rho")
+    agent.edit("alpha", 17)
+    assert line_of("alpha", 20) in agent.file_lines()
+    assert line_of("alpha", 14) not in agent.file_lines()
+
+
+def test_a_patch_replaces_the_lines_that_it_takes_away_and_not_those_around_them():
+    table, patch = FileTable(), "*** Update File: src/a.py\n@@\n around_it = 1\n-what_left = 2\n+what_came = 3\n"
+    table.queue_call(1, json.dumps({"cmd": "cat src/a.py b.py"}))
+    assert replaced_lines(patch, files_of(patch), "src/a.py", table) == {"what_left = 2"}
+    assert not replaced_lines(patch, files_of(patch), "b.py", table)
+
+
+def test_a_program_in_a_command_that_rewrites_a_file_brings_back_its_lines():
+    agent = ShellAgent()
+    agent.lose(*NAMES)
+    program = f"python - <<'END'\np = 'src/alpha.py'\ns = s.replace('''\n{line_of('alpha', 15)}\n''', '')\nEND"
+    assert line_of("alpha", 16) in agent.shell(program)
+
+
+@pytest.mark.parametrize("command", ["rg -n value src/", "ls src", "find . -name '*.py'", "cat src/beta.py"])
+def test_what_names_another_file_or_a_folder_is_no_text_of_the_file(command):
+    agent = ShellAgent()
+    agent.memory.record(TaskStep("Rename the values."))
+    agent.shell(command, file_text("alpha"))
+    for name in NAMES[1:]:
+        agent.read(name)
+    agent.edit("alpha", 15)
+    assert line_of("alpha", 18) not in agent.file_lines()
+
+
+@pytest.mark.parametrize(
+    "command", ["sed -n '15,17p' src/alpha.py", "rg -n 'value' src/alpha.py", "git diff src/alpha.py"]
+)
+def test_a_command_that_only_shows_a_part_brings_nothing_back(command):
+    agent = ShellAgent()
+    agent.lose(*NAMES)
+    agent.shell(command, file_text("alpha", 3, 15))
+    assert not agent.file_lines()
+
+
+def test_files_that_commands_showed_are_known_in_a_run_that_was_opened_again(tmp_path):
+    tables = []
+    for opened_again in (False, True):
+        address = tmp_path / f"{opened_again}.db"
+        agent, clock = ShellAgent(), count(1.0).__next__
+        agent.memory = AgentMemory.open(address, budget=BUDGET, clock=clock)
+        agent.lose(*NAMES)
+        if opened_again:
+            agent.memory.close()
+            agent.memory = AgentMemory.open(address, budget=BUDGET, clock=clock)
+        agent.edit("alpha", 15)
+        assert line_of("alpha", 18) in agent.file_lines()
+        agent.memory.to_request()
+        assert problems_of(agent.memory) == {""}
+        tables.append(agent.memory.view().tracker.files.to_state())
+        agent.memory.close()
+    assert tables[0] == tables[1]
+
+
+def test_an_erased_call_is_forgotten():
+    agent = ShellAgent()
+    agent.lose(*NAMES)
+    agent.memory.erase("s1")
+    agent.edit("alpha", 15)
+    assert not agent.file_lines()
+    assert not agent.memory.view().tracker.files.find("src/alpha.py")
+
+
+def test_the_table_of_files_is_bounded_and_keeps_those_named_last():
+    table = FileTable()
+    for number in range(MAX_FILES + 5):
+        table.queue_call(number, json.dumps({"cmd": f"cat src/f{number}.py && cat src/f0.py"}))
+    for number in range(MAX_FILES + 5, MAX_FILES + 50):
+        table.queue_call(number, json.dumps({"path": "/home/src/f0.py"}))
+    assert len(table.to_state()) == MAX_FILES
+    assert table.find("f0.py") == table.find("src/f0.py") == "/home/src/f0.py"
+    assert len(table.positions("/home/src/f0.py")) == MAX_CALLS
+    assert table.newest == MAX_FILES + 49
+    assert not table.find("src/f3.py")
+    assert FileTable(table.to_state()).to_state() == table.to_state()
+    table.forget(0, MAX_FILES)
+    assert {path for path, _ in table.to_state()} == {
+        "/home/src/f0.py", *(f"src/f{number}.py" for number in range(MAX_FILES, MAX_FILES + 5))
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        ({"command": "cd src && head -20 a.py 2>/dev/null"}, ["src/a.py"]),
+        ({"command": ["bash", "-lc", "cat 'app/(shop)/[id]/page.tsx'"]}, ["app/(shop)/[id]/page.tsx"]),
+        ({"cmd": "nl -ba ../b/a.py | tail -3", "workdir": "/home/u/c"}, ["/home/u/b/a.py"]),
+        ({"cmd": "cd $DIR && cat a.py"}, ["a.py"]),
+        ({"cmd": "sed -i s/a/b/ a.py; cat a.py > b.py; cat > c.py <<'END'\ncat d.py\nEND"}, []),
+        ({"cmd": "python a.py && git diff b.py"}, []),
+        ({"cmd": "cat"}, []),
+        ({"cmd": 3}, []),
+    ],
+)
+def test_the_files_that_a_command_shows_are_found(arguments, paths):
+    assert list(files_of(json.dumps(arguments)).text_paths) == paths
+
+
+def test_the_files_of_patches_are_found():
+    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    assert files_of(json.dumps({"cmd": f"cd lib && git apply <<'END'\n{diff}END"})).mention_paths == ("lib/src/a.py",)
+    two = "*** Update File: a.py\n-a\n*** Add File: b.py\n+b\n*** Update File: a.py\n-c\n"
+    assert {path: hunks.split() for path, hunks in files_of(two).patches.items()} == {
+        "a.py": ["-a", "-c"],
+        "b.py": ["+b"],
+    }

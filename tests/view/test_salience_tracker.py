@@ -89,3 +89,14 @@ def test_chances_fall_as_time_goes_by():
     for turn in range(1, 9):
         memo.learn_step(turn, ActionStep("go on"))
     assert memo.name_chance("wanted_name") < now
+
+
+def test_the_files_that_a_run_read_are_in_its_state_until_they_are_forgotten():
+    tracker = SalienceTracker()
+    tracker.learn_step(3, ActionStep("", (ToolCall("c", "shell", '{"cmd": "cat src/a.py"}'),)))
+    state = json.loads(json.dumps(tracker.to_state()))
+    restored = SalienceTracker.from_state(state)
+    assert restored.files.find("a.py") == "src/a.py"
+    assert restored.files.positions("src/a.py") == (3,)
+    restored.forget(3, 4)
+    assert not restored.files.find("a.py")

@@ -15,6 +15,7 @@ from pagein.events.handles import step_handle
 from pagein.events.identifiers import parse_arguments
 from pagein.events.protocol import FENCED, split_text_action
 from pagein.events.secrets import holds_secret
+from pagein.events.shell import COMPANIONS, split_command
 from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, Step, TaskStep, as_text
 from pagein.facts.block import render_line
 from pagein.facts.fact import PROCEDURE, Fact, FactError
@@ -50,10 +51,10 @@ _PREAMBLE = re.compile(r"(?:import|from)\s+[\w.]+|#|//|/?\*|\"\"\"|'''|using\s|p
 """Lines of a program that do not tell what it does."""
 
 _LOOK = re.compile(
-    r"(?i:get|read|view|list|ls|search|find|fetch|look|open|e?grep|rg|glob|cat|show|query|check|calculate|describe|visit"
-    r"|inspect|recall|expand|pin|note|forget|remember|compact|head|tail|nl|pwd|cd|echo|wc|which|file|stat|less|more|od|tree"
-    r"|diff|env|true|sort|uniq|cut|goto|scroll|awk|sed\s+-n|git\s+(?:status|log|diff|show|branch|grep|blame|ls-files)"
-    r"|pip3?\s+(?:show|list|freeze))(?![a-z0-9.-])"
+    r"(?i:get|read|view|list|search|fetch|look|open|glob|show|query|check|calculate|describe|visit"
+    r"|inspect|recall|expand|pin|note|forget|remember|compact|which|file|stat|more|od"
+    r"|diff|env|cut|goto|scroll|sed\s+-n|git\s+(?:status|log|diff|show|branch|grep|blame|ls-files)"
+    rf"|pip3?\s+(?:show|list|freeze)|{'|'.join(sorted(COMPANIONS - {'sed'}))})(?![a-z0-9.-])"
 )
 """Names of tools, and commands, that change nothing, unless they write to a file."""
 
@@ -194,8 +195,7 @@ def _calls(position: int, step: ActionStep) -> Iterator[_Call]:
             }
             text = "\n".join(values.values())[:READ_MAX_CHARS]
             head = text.partition("\n")[0]
-            commands = filter(None, map(str.strip, re.split(r"&&|[;|]+", head)))
-            is_look = len(fields) == 1 and not _WRITE.search(head) and all(map(_LOOK.match, commands))
+            is_look = len(fields) == 1 and not _WRITE.search(head) and all(map(_LOOK.match, split_command(head)))
             yield _Call(position, _call_line(name, values), text, head, is_look or _LOOK.match(name) is not None)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from pagein.context.salience.lines import FILE_LINE, NO_ERROR, has_part
 from pagein.events.identifiers import parse_arguments
 from pagein.events.quoting import unquote_lines
+from pagein.events.shell import COMPANIONS, READERS, command_of, programs_of
 from pagein.events.steps import Observation, ToolCall, as_text
 
 MAX_ERRORS_PER_RESULT = 3
@@ -19,7 +21,10 @@ SCANNED_CHARS = 40_000
 ERROR_MAX_CHARS = 300
 """Characters of an error."""
 
-_EXIT_CODE = re.compile(r"(?i)<returncode>\s*[1-9]|\bexit(?:ed)?(?: with)?[ _-](?:code|status)\W{1,3}[1-9]")
+EXIT_CODE: Final = r"exit(?:ed)?(?: with)?[ _-](?:code|status)\W{1,3}"
+"""The pattern of what stands before a program's exit code."""
+
+_HAS_FAILED = re.compile(rf"(?i)<returncode>\s*[1-9]|\b{EXIT_CODE}[1-9]")
 _FAILURE_WORD = re.compile(
     r"(?i)\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b"
 )
@@ -87,18 +92,7 @@ _VARYING = re.compile(
 search takes four times as long."""
 
 
-_COMMAND_KEYS = ("command", "cmd")
-_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
-_QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_READERS = frozenset(
-    ("awk", "bat", "cat", "egrep", "grep", "head", "jq", "less", "nl", "rg", "sed", "sort", "tail", "uniq")
-)
-"""Programs that print what is in files."""
-
-_COMPANIONS = _READERS.union(("cd", "echo", "find", "ls", "pwd", "tree", "true", "wc"))
-"""Those, and programs that agents put beside them."""
-
-_OWN_ERRORS = _COMPANIONS.union(("bash", "sh", "zsh"))
+_OWN_ERRORS = COMPANIONS.union(("bash", "sh", "zsh"))
 """The programs whose errors are not text of a file: those, and the shell that does not find one."""
 
 _RUN_OUTPUT = re.compile(r"(?i)\.(?:log|out|err|txt)\b|/tmp/|\boutput\b")
@@ -118,19 +112,16 @@ def errors_of_readers(call: ToolCall, errors: tuple[str, ...]) -> tuple[str, ...
 
 
 def _shows_files(call: ToolCall) -> bool:
-    fields = parse_arguments(call.arguments)
-    value = next((fields[key] for key in _COMMAND_KEYS if key in fields), None)
-    command = value[-1] if isinstance(value, list) and value else value
-    if not isinstance(command, str) or _RUN_OUTPUT.search(command):
+    command = command_of(parse_arguments(call.arguments))
+    if _RUN_OUTPUT.search(command):
         return False
-    parts = (part.split() for part in _COMMAND_END.split(_QUOTED.sub("_", command)))
-    programs = {part[0] for part in parts if part}
-    return not programs.isdisjoint(_READERS) and programs <= _COMPANIONS
+    programs = programs_of(command)
+    return not programs.isdisjoint(READERS) and programs <= COMPANIONS
 
 
 def has_failed(observation: Observation) -> bool:
     """True for a result with the status of an error, and for one that begins with an exit code other than 0."""
-    return observation.status == "error" or _EXIT_CODE.search(as_text(observation.content)[:200]) is not None
+    return observation.status == "error" or _HAS_FAILED.search(as_text(observation.content)[:200]) is not None
 
 
 def find_errors(text: str, *, failed: bool) -> tuple[str, ...]:

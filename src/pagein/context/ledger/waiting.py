@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import accumulate, islice
 from typing import Any
 
-from pagein.context.ledger.error_lines import clip_line
+from pagein.context.ledger.error_lines import EXIT_CODE, clip_line
 from pagein.events.handles import Place, place_handle
 from pagein.events.identifiers import format_call
 from pagein.events.secrets import holds_secret
@@ -44,7 +44,7 @@ _IS_OVER = re.compile(
 _STATUS = re.compile(r"(?i)\b(?:status|state)[\"']?\s*[>:=]\s*[\"']?(?P<status>[a-z][a-z _-]*)")
 """A status with its label, as in JSON or in a notice: ``"status": "running"``, ``<status>completed``."""
 
-_EXITED = re.compile(r"(?im)^\W*(?:process )?exit(?:ed)?(?: with)?[ _-](?:code|status)\W{1,3}\d")
+_EXITED = re.compile(rf"(?im)^\W*(?:process )?{EXIT_CODE}\d")
 """The line of a tool, before the output of a program, that says that it has ended: of what the call names, and no page or mail."""
 
 _ENDS = re.compile(r"(?i)kill|stop|cancel|terminat|abort|close|delete|remove|revoke|wait|join|collect")

@@ -1,31 +1,26 @@
 """The lines of a file that the run works on and that are out of view. Pure.
 
 An agent often reads several files, and then changes one after the other. By then what it read of them has left the view.
-An action that reads or changes a file is a page fault: the next ones are likely in the same file. Decision 0076 has the
-figures.
+An action that reads or changes a file is a page fault: the next ones are likely in the same file. Decisions 0076 and 0079
+have the figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from pagein.context.page_in.block import SourcedBlock, passage_block
 from pagein.context.page_in.sources import BlockSource, pack_numbers
+from pagein.context.salience.files import FileTable
 from pagein.context.salience.lines import strip_line_number
-from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.layout import ViewEntry
+from pagein.events.call_files import CallFiles, files_of
 from pagein.events.handles import observation_handle
-from pagein.events.identifiers import ARGUMENT_MAX_CHARS, argument_text, parse_arguments
-from pagein.events.steps import ActionStep, ToolCall, as_text
+from pagein.events.identifiers import argument_text
+from pagein.events.steps import ActionStep, as_text
 from pagein.tokens import TokenCounter
-
-PATH_KEYS: Final = frozenset(
-    ("path", "filepath", "file", "filename", "targetfile", "absolutepath", "relativepath", "notebookpath")
-)
-"""Names of arguments that name a file, in lower case and without underscores and hyphens."""
 
 PLACE_MIN_CHARS: Final = 12
 """Characters of a line that tell a place in a file: a bracket stands everywhere."""
@@ -36,59 +31,80 @@ REPEATED_SHARE: Final = 0.5
 MAX_LINES_BETWEEN: Final = 3
 """Lines between two that come back which come with them, though they are in view elsewhere."""
 
-MAX_CALLS, MAX_CHARS = 16, 200_000
-"""Calls for the file that are read, newest first, and the characters of a text above which it is no file that is edited."""
+MAX_CHARS = 200_000
+"""Characters of a text above which it is no file that is edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """A file that the newest action reads or changes: its path, the action's position, and the lines that it writes or shows."""
+    """A file that the newest action names: its path, the action's position, and the lines that it writes or shows."""
 
     path: str
     position: int
     lines: frozenset[str]
 
 
-def find_file_uses(entry: ViewEntry, action: ActionStep) -> tuple[FileUse, ...]:
-    """Find the files that the calls of an action name, each once."""
+def find_file_uses(entry: ViewEntry, action: ActionStep, table: FileTable) -> tuple[FileUse, ...]:
+    """Find the files that the calls of an action name and that were read before, each once."""
     lines: dict[str, frozenset[str]] = {}
     for call, observation in zip(action.tool_calls, action.observations, strict=False):
-        if path := path_of(call):
-            own = written_lines(call, path) or _telling_lines(
-                "" if observation is None else as_text(observation.content)
-            )
-            lines[path] = lines.get(path, frozenset()) | own
+        files = files_of(call.arguments)
+        for path in filter(None, (files.path, *files.mention_paths)):
+            known = table.find(path)
+            if known and table.positions(known)[0] < entry.first:
+                result = "" if observation is None else as_text(observation.content)
+                lines[known] = lines.get(known, frozenset()) | _own_lines(files, path, call.arguments, result)
     return tuple(FileUse(path, entry.first, own) for path, own in lines.items() if own)
 
 
-def path_of(call: ToolCall) -> str:
-    """The file that an argument of a call names, or "".
+def earlier_positions(table: FileTable, use: FileUse) -> tuple[int, ...]:
+    """The positions of earlier calls that name the file, newest first."""
+    return tuple(position for position in reversed(table.positions(use.path)) if position < use.position)
 
-    >>> path_of(ToolCall("1", "Edit", '{"file_path": "/src/a.py", "old_string": "x = 1"}'))
-    '/src/a.py'
+
+def _own_lines(files: CallFiles, path: str, arguments: str, result: str) -> frozenset[str]:
+    """The lines that a call writes to a file that it names; for one that an argument names and that is read, those it shows.
+
+    What a command only shows counts for nothing: agents read a file page by page so, and what they need next is elsewhere.
     """
-    for key, value in parse_arguments(call.arguments).items():
-        if isinstance(value, str) and key.lower().replace("_", "").replace("-", "") in PATH_KEYS:
-            return value
-    return ""
+    if files.path:
+        return _written_lines(arguments, path) or _telling_lines(result)
+    hunks = files.patches.get(path)
+    return _telling_lines(_heredoc_of(files)) if hunks is None else _patch_lines(hunks, " +-")
 
 
-def written_lines(call: ToolCall, path: str) -> frozenset[str]:
-    """The lines that a call writes: those in its arguments, but for the path and what is too short to tell a place."""
-    return _telling_lines(argument_text(call.arguments)) - {path}
+def is_text_of(files: CallFiles, path: str, table: FileTable) -> bool:
+    """True if the result of a call is the text of a file, or of a part of it."""
+    return any(table.find(shown) == path for shown in files.text_paths)
+
+
+def replaced_lines(arguments: str, files: CallFiles, path: str, table: FileTable) -> frozenset[str]:
+    """The lines that were otherwise, or are elsewhere, since a call: what it wrote to a file, or took away by a patch."""
+    if files.path:
+        return _written_lines(arguments, files.path) if table.find(files.path) == path else frozenset()
+    hunks = "".join(hunks for patched, hunks in files.patches.items() if table.find(patched) == path)
+    is_named = bool(files.words) and any(table.find(word) == path for word in files.words)
+    return _patch_lines(hunks, "-") | _telling_lines(_heredoc_of(files) if is_named else "")
+
+
+def _written_lines(arguments: str, path: str) -> frozenset[str]:
+    """The lines in the arguments of a call, but for the path and what is too short to tell a place."""
+    return _telling_lines(argument_text(arguments)) - {path}
+
+
+def _patch_lines(hunks: str, marks: str) -> frozenset[str]:
+    """The lines of hunks that have one of these marks."""
+    return _telling_lines("\n".join(line[1:] for line in hunks.splitlines() if line.startswith(tuple(marks))))
+
+
+def _heredoc_of(files: CallFiles) -> str:
+    """The lines of a command after its first: what it writes, or the program that does."""
+    return files.command.partition("\n")[2]
 
 
 def _telling_lines(text: str) -> frozenset[str]:
     lines = map(strip_line_number, text[:MAX_CHARS].splitlines())
     return frozenset(line for line in lines if len(line) >= PLACE_MIN_CHARS)
-
-
-def positions_of(tracker: SalienceTracker, use: FileUse) -> list[int]:
-    """The positions of earlier calls that name the file, newest first."""
-    name = use.path[:ARGUMENT_MAX_CHARS]
-    lines = chain(tracker.lines.values(), tracker.old_actions.values())
-    positions = {line.position for line in lines if line.is_action and name in line.text}
-    return sorted((position for position in positions if position < use.position), reverse=True)[:MAX_CALLS]
 
 
 def choose_file_lines(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 
+from pagein.context.salience.files import FileTable
 from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
 from pagein.context.salience.model import (
     QUOTE_MIN_CHARS,
@@ -115,6 +116,7 @@ class SalienceTracker:
         self.turn = 0
         self.order = 0
         self.parser = LineParser()
+        self.files = FileTable()
         self._names: dict[str, TrackedName] = {}
         self._lines: dict[str, TrackedLine] = {}
         self._old_actions: dict[str, TrackedLine] = {}
@@ -162,6 +164,7 @@ class SalienceTracker:
                 self._queue_text(position, _words_of(content), "said", in_text=not calls)
                 for call in calls:
                     self._queue_text(position, call.arguments, "arguments", call=call.name)
+                    self.files.queue_call(position, call.arguments)
                 for observation in observations:
                     if observation is not None:
                         self.learn_observation(position, observation)
@@ -181,7 +184,7 @@ class SalienceTracker:
             self._learn_pending()
 
     def forget(self, first: int, last: int) -> None:
-        """Drop the lines last seen at positions ``[first, last)``, and the names that no other line has."""
+        """Drop the lines last seen at positions ``[first, last)``, the names that no other line has, and the calls' files."""
         self._learn_pending()
         gone: dict[str, TrackedLine] = {}
         for table in (self._lines, self._old_actions):
@@ -192,6 +195,7 @@ class SalienceTracker:
         staying = {name for line in (*self._lines.values(), *self._old_actions.values()) for name in line.names}
         for name in {name for line in gone.values() for name in line.names} - staying:
             self._names.pop(name, None)
+        self.files.forget(first, last)
         self._name_chances = self._line_worths = None
 
     def learn_ahead(self, texts: int) -> None:
@@ -383,6 +387,7 @@ class SalienceTracker:
             "names": _state_rows(self._names),
             "lines": _state_rows(self._lines),
             "deeds": _state_rows(self._old_actions),
+            "files": self.files.to_state(),
             "tools": sorted(self.tools),
             "task": sorted(self._task_stems),
             "common": self._stem_counts,
@@ -399,6 +404,7 @@ class SalienceTracker:
             for key, *values in state[kind]:
                 line = table[key] = TrackedLine(UseCounts(*values[:_USE_FIELDS]), *values[_USE_FIELDS:])
                 line.names = tuple(line.names)
+        tracker.files = FileTable((path, positions) for path, positions in state["files"])
         tracker.tools, tracker._task_stems = set(state["tools"]), set(state["task"])
         tracker._stem_counts = dict(state["common"])
         return tracker

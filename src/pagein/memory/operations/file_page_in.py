@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pagein.context.page_in.block import FRAME_TOKENS, PageIn, SourcedBlock, build_page_in
 from pagein.context.page_in.files import (
     FileUse,
     choose_file_lines,
+    earlier_positions,
     file_block,
     find_file_uses,
-    path_of,
-    positions_of,
-    written_lines,
+    is_text_of,
+    replaced_lines,
 )
 from pagein.context.page_in.limits import PAGE_IN_MIN_TOKENS, file_tokens
 from pagein.context.page_in.named import newest_action
 from pagein.context.salience.lines import strip_line_number
 from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
+from pagein.events.call_files import files_of
 from pagein.events.handles import observation_handle
 from pagein.events.steps import ActionStep
 from pagein.memory._state import RunState
@@ -26,30 +25,27 @@ from pagein.memory.operations.history import expand
 
 
 def find_file_lines(run: RunState, view: View) -> PageIn | None:
-    """Find the lines out of view of the files that the newest action reads or changes; None where they are few."""
+    """Find the lines out of view of the files that the newest action names; None where they are few."""
     entry, action = newest_action(view)
-    uses = () if entry is None or action is None else find_file_uses(entry, action)
-    earlier = [(use, positions) for use in uses if (positions := positions_of(view.tracker, use))]
-    if not earlier:
+    uses = () if entry is None or action is None else find_file_uses(entry, action, view.tracker.files)
+    if not uses:
         return None
     visible = run.page_in.visible.content(view).lines
     tokens = file_tokens(view, run.page_in.share, run.page_in.file_tokens)
     tokens_left, blocks = tokens - FRAME_TOKENS, list[SourcedBlock]()
-    for use, positions in earlier:
+    for use in uses:
         if tokens_left >= PAGE_IN_MIN_TOKENS:
-            new = _lines_of_file(run, view, use, positions, visible, tokens_left)
+            new = _lines_of_file(run, view, use, visible, tokens_left)
             tokens_left -= sum(view.counter.text(block.text) + 1 for block in new)
             blocks += new
     page_in = build_page_in(view, tokens, (), blocks=blocks)
     return page_in if page_in is not None and page_in.entry.tokens >= PAGE_IN_MIN_TOKENS else None
 
 
-def _lines_of_file(
-    run: RunState, view: View, use: FileUse, positions: Iterable[int], visible: frozenset[str], tokens: int
-) -> list[SourcedBlock]:
+def _lines_of_file(run: RunState, view: View, use: FileUse, visible: frozenset[str], tokens: int) -> list[SourcedBlock]:
     """Read what earlier calls for a file gave, newest first, and choose the lines that are not ``visible``."""
-    later, blocks = set(use.lines), list[SourcedBlock]()
-    for position in positions:
+    table, later, blocks = view.tracker.files, set(use.lines), list[SourcedBlock]()
+    for position in earlier_positions(table, use):
         if tokens < PAGE_IN_MIN_TOKENS:
             break
         if position in run.fold.changes.removed:
@@ -57,16 +53,16 @@ def _lines_of_file(
         for entry in run.runtime.read_entries(position, position + 1):
             calls = entry.body.tool_calls if isinstance(entry.body, ActionStep) else ()
             for index, call in enumerate(calls):
-                if path_of(call) != use.path:
-                    continue
-                text = _result_text(run, position, index)
-                numbers = choose_file_lines(text, use, later, visible, tokens, view.counter)
-                if numbers:
-                    lines = text.splitlines()
-                    blocks.append(file_block(position, index, lines, numbers, view.head))
-                    tokens -= view.counter.text(blocks[-1].text) + 1
-                    later.update(strip_line_number(lines[number]) for number in numbers)
-                later.update(written_lines(call, use.path))
+                files = files_of(call.arguments)
+                if is_text_of(files, use.path, table):
+                    text = _result_text(run, position, index)
+                    numbers = choose_file_lines(text, use, later, visible, tokens, view.counter)
+                    if numbers:
+                        lines = text.splitlines()
+                        blocks.append(file_block(position, index, lines, numbers, view.head))
+                        tokens -= view.counter.text(blocks[-1].text) + 1
+                        later.update(strip_line_number(lines[number]) for number in numbers)
+                later.update(replaced_lines(call.arguments, files, use.path, table))
     return blocks
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.page_in.block import DAY_TOKENS, FRAME_TOKENS, REPLACED, PageIn, SourcedBlock, build_page_in
-from pagein.context.page_in.files import path_of
 from pagein.context.page_in.likely import MAX_HITS, build_likely
 from pagein.context.page_in.limits import (
     PAGE_IN_MIN_TOKENS,
@@ -83,13 +82,12 @@ def _occasion(run: RunState, view: View, fault: NamedFault, last: PageInOccasion
     last = last or PageInOccasion()
     entry, action = newest_action(view)
     # What a call shows of a file is known with its result.
-    has_results = action is not None and not open_calls(action, 0)
-    names_file = action is not None and has_results and any(map(path_of, action.tool_calls))
+    has_results = entry is not None and action is not None and not open_calls(action, 0)
     return PageInOccasion(
         run.last_compaction,
         newest_user_position(view),
         fault.position if fault.names else last.fault,
-        entry.first if entry is not None and names_file else last.file,
+        entry.first if entry is not None and has_results and view.tracker.files.newest == entry.first else last.file,
     )
 
 
