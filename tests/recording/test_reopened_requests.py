@@ -1,5 +1,6 @@
 """A request that comes back after a restart, or to another process: the table of requests knows it, whatever stands in it."""
 
+import shutil
 from contextlib import suppress
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from pagein import AgentMemory, ToolCall
 from pagein.errors import Conflict
 from pagein.events.messages import Message
-from pagein.events.steps import ActionStep, as_text
+from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.formats.registry import FORMATS, format_named
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 4
@@ -78,3 +79,43 @@ def test_a_request_of_one_process_is_known_to_another(tmp_path, format):
                 request = memories[0].to_messages()
     for memory in memories:
         memory.close()
+
+
+SIZES = (1_060, 1_000, 940, 880, 820, 760, 700, 640)
+"""Tokens of eight requests at one place of a run: the oldest four are not rendered again, the table of requests knows them."""
+
+
+def test_the_oldest_of_eight_requests_is_known_after_a_restart(tmp_path):
+    path, reply = tmp_path / "run.db", {"role": "assistant", "content": "Fine."}
+    with AgentMemory.open(str(path), budget=1_100) as memory:
+        for number in range(8):
+            for messages in messages_of_turn(number):
+                memory.record_messages(new_rows(messages, "openai"), whole=False)
+        requests, count = [memory.to_messages(max_tokens=size) for size in SIZES], len(memory.steps)
+    oldest = requests[0]
+    assert len({str(request) for request in requests}) == len(SIZES)
+    assert [request[-1]["content"] for request in requests] == ["Continue."] * len(SIZES)  # nobody said that
+    for request, new in (
+        ([*oldest, reply], ["Fine."]),
+        (oldest, ["Continue."]),  # with nothing behind it the user says it
+        (oldest[:-1], []),
+        ([*oldest[:-1], reply | {"role": "user"}], ["Fine."]),
+    ):
+        copy = str(shutil.copy(path, tmp_path / "copy.db"))
+        with AgentMemory.open(copy, budget=1_100) as memory:
+            assert memory.record_messages(request).branch is None
+            assert [as_text(step.content) for step in memory.steps[count:]] == new
+
+
+def test_what_this_process_knows_of_its_request_stays_where_another_process_writes(tmp_path):
+    path = str(tmp_path / "run.db")
+    with AgentMemory.open(path, budget=1_100) as memory:
+        memory.record_messages([{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}])
+        request = memory.to_messages()
+        assert request[-1]["content"] == "Continue."
+        with AgentMemory.open(path, budget=1_100) as other:
+            other.record(TaskStep("Never push."))
+        with suppress(Conflict):  # nothing is written; it knows now what the other wrote
+            memory.record(TaskStep("Always pull."))
+        assert memory.record_messages(request).branch is None
+        assert [as_text(step.content) for step in memory.steps] == ["Hello.", "Hi.", "Never push."]

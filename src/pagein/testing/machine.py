@@ -48,7 +48,7 @@ def profile(examples: int, moves: int = 30, *, shrink: bool = False, seed: bool 
     )  # fmt: skip
 
 
-LOCAL = profile(5)
+LOCAL = profile(8)
 CI = profile(100, 40)
 NIGHTLY = profile(2_000, 60, seed=False)
 
