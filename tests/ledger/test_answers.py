@@ -116,14 +116,14 @@ def test_an_erased_answer_is_not_shown():
 
 
 def test_an_answer_of_one_mark_a_hundred_thousand_times_takes_no_time():
-    started = time.perf_counter()
+    started = time.process_time()
     for mark in "#|*":
         ledger = RunLedger()
         ledger.learn_result((1, 0), ToolCall("c", "read", "{}"), Observation("c", "x"))
         text = f"x{mark * 100_000}x"
         ledger.learn_work(2, text, text, is_own=True)
         assert ledger.answers.by_position[2].text.startswith("x")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_answer_in_a_notice_that_says_nothing_has_no_empty_line_before_it():

@@ -514,16 +514,16 @@ def test_what_does_harm_is_a_safety_rule_also_without_never(text):
 
 @pytest.mark.parametrize("part", [". ", "\n ", ", , ", "\n -- ", "so, ", ".\n"])
 def test_a_question_without_a_mark_is_looked_for_in_a_long_text_in_no_time(part):
-    started = time.perf_counter()
+    started = time.process_time()
     assert not QUESTION.search(f"{part * 20_000}x")
     assert QUESTION.search(f"{part * 20_000}. where is it")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_long_line_of_short_sentences_takes_no_time():
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(list(split_sentences("1. a " * 12_000))) == 12_000
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -431,7 +431,7 @@ def test_a_locked_database_is_busy_after_the_timeout_and_usable_afterwards(path)
 def test_the_threads_of_a_process_write_in_turn(path, monkeypatch):
     """Nobody asks SQLite while another thread of the process writes: among 120 writers some had missed every gap for 5 s."""
     one, other, late = (
-        SQLiteLog(path, session=name, timeout=wait) for name, wait in zip("abc", (5, 5, 0.2), strict=True)
+        SQLiteLog(path, session=name, timeout=wait) for name, wait in zip("abc", (60, 60, 0.2), strict=True)
     )
     asked = []
     begin = SQLiteLog._begin
@@ -442,7 +442,7 @@ def test_the_threads_of_a_process_write_in_turn(path, monkeypatch):
         start = time.monotonic()
         with pytest.raises(LogBusy):
             late.append([Pin("x")], after=0, at=NOON)
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 30
         assert asked == ["a", "c"]  # the last one's time was over
     writer.join()
     assert (other.head(), asked) == (1, ["a", "c", "b"])

@@ -48,7 +48,7 @@ def test_a_process_forked_in_the_middle_of_a_turn_is_refused_and_does_not_wait(t
 
     def clock():
         begun.set()
-        go_on.wait(30)
+        go_on.wait(90)
         return time.time()
 
     memory = AgentMemory.open(str(tmp_path / "run.db"), budget=3_000, clock=clock)
@@ -58,14 +58,14 @@ def test_a_process_forked_in_the_middle_of_a_turn_is_refused_and_does_not_wait(t
     child = os.fork()
     if child == 0:
         os._exit(_use_copy(memory))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
         time.sleep(0.01)
     if ended == (0, 0):
         os.kill(child, 9)
         os.waitpid(child, 0)
     go_on.set()
-    turn.join(30)
+    turn.join(90)
     assert ended != (0, 0), "the child waits for a lock that its parent's thread has"
     assert os.waitstatus_to_exitcode(ended[1]) == 0
     memory.record(TaskStep("b"))

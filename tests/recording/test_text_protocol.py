@@ -145,9 +145,9 @@ def test_a_reply_that_ends_in_a_note_is_no_call_and_what_follows_is_the_users(en
 
 
 def test_a_reply_of_blank_lines_is_looked_through_at_once():
-    began = time.perf_counter()
+    began = time.process_time()
     assert TEXT_ACTION.search("Hello." + "\n" * 20_000 + "there") is None
-    assert time.perf_counter() - began < 5, "each blank line had looked through all that follow it"
+    assert time.process_time() - began < 5, "each blank line had looked through all that follow it"
 
 
 @pytest.mark.parametrize(
@@ -156,16 +156,16 @@ def test_a_reply_of_blank_lines_is_looked_through_at_once():
     ids=["open", "behind an end", "details"],
 )
 def test_reasoning_that_has_no_end_is_looked_for_once(text):
-    began = time.perf_counter()
+    began = time.process_time()
     assert without_thinking_text(text).endswith(text[-7:])
-    assert time.perf_counter() - began < 5, "each beginning had looked through all that follows it"
+    assert time.process_time() - began < 5, "each beginning had looked through all that follows it"
 
 
 @pytest.mark.parametrize("end", ["", "}"])
 def test_a_json_reply_with_many_calls_is_read_once(end):
-    began = time.perf_counter()
+    began = time.process_time()
     assert ends_in_call(ActionStep('{"actions":[' * 40_000 + end)) is bool(end)
-    assert time.perf_counter() - began < 5, "each call had looked through all that follow it"
+    assert time.process_time() - began < 5, "each call had looked through all that follow it"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

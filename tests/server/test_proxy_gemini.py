@@ -128,11 +128,11 @@ def test_an_array_is_split_wherever_its_bytes_are_cut(size):
 
 
 def test_a_picture_in_an_array_is_scanned_once():
-    splitter, started = ArraySplitter(), time.perf_counter()
+    splitter, started = ArraySplitter(), time.process_time()
     raw = b'[{"data":"' + b"x" * 3_000_000 + b'"}]'
     events = [event for at in range(0, len(raw), 2_048) for event in splitter.feed(raw[at : at + 2_048])]
     assert len(events) == 1
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_parts_with_a_text_that_is_none_stay_as_they_are():

@@ -197,11 +197,11 @@ def test_a_text_of_a_table_costs_as_often_as_it_is_shown():
 
 
 def test_a_large_office_file_costs_more_than_fits_and_odd_ones_take_no_time():
-    started = time.perf_counter()
+    started = time.process_time()
     assert (
         len(read_media(as_text(make_archive({"word/document.xml": "a " * 9_000_000})), is_gemini=False).text)
         > 8_000_000
     )
     assert read_media(as_text(make_archive({"word/document.xml": "<" * 100_000})), is_gemini=False) is not None
     assert count_pages(b"%PDF-1.7\n" + b"/Type/ObjStm>>stream\n" * 40_000) == 0
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8
