@@ -1,7 +1,6 @@
 """The house keeps its shape: who may import whom, how large a thing may grow, what an import costs, what has a proof."""
 
 import ast
-import functools
 import importlib
 import pkgutil
 import re
@@ -46,18 +45,13 @@ def name_of(path):
     return path.relative_to(SOURCE).as_posix()
 
 
-@functools.cache
-def tree(path):
-    return ast.parse(path.read_text("utf-8"))
-
-
 def room(name):
     return name.split(".")[1]
 
 
 def imported(path):
     """The rooms a module imports from, wherever in it."""
-    for node in ast.walk(tree(path)):
+    for node in shape.nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pagein"):
             names = [node.module] if node.module != "pagein" else [f"pagein.{each.name}" for each in node.names]
             yield from (room(name) for name in names)
@@ -100,7 +94,7 @@ def test_only_the_codec_knows_msgspec_and_only_the_encodings_know_splintr():
 
 def functions():
     for path in modules():
-        for node in ast.walk(tree(path)):
+        for node in shape.nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield f"{name_of(path)}:{node.name}", node.end_lineno - node.lineno + 1
 
@@ -131,12 +125,14 @@ def definitions(path):
                 if isinstance(node, ast.ClassDef):
                     yield from walk(node.body, f"{inside}{node.name}.")
 
-    yield from walk(tree(path).body)
+    yield from walk(shape.tree(path).body)
 
 
 def documented_bases():
     """Tells whether a base of a class has a docstring for a method: then it need not be said again."""
-    classes = {node.name: node for path in modules() for node in tree(path).body if isinstance(node, ast.ClassDef)}
+    classes = {
+        node.name: node for path in modules() for node in shape.tree(path).body if isinstance(node, ast.ClassDef)
+    }
 
     def says(name, method):
         body = classes[name].body if name in classes else ()
@@ -153,7 +149,7 @@ def documented_bases():
 
 def test_modules_and_public_names_have_a_docstring():
     is_inherited = documented_bases()
-    silent = [name_of(path) for path in modules() if not ast.get_docstring(tree(path))]
+    silent = [name_of(path) for path in modules() if not ast.get_docstring(shape.tree(path))]
     for path in modules():
         in_tests = "testing/" in name_of(path)
         silent += [

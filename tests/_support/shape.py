@@ -54,6 +54,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file's tree: several figures look at all of them."""
+    return tuple(ast.walk(tree(path)))
+
+
 def modules() -> list[Path]:
     """Every module of the package."""
     return sorted(SOURCE.rglob("*.py"))
@@ -62,7 +68,7 @@ def modules() -> list[Path]:
 def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Yield every function and method of the package, with its file."""
     for path in modules():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield path, node
 
@@ -86,7 +92,7 @@ def vague_share() -> float:
     names = [
         node.id
         for path in modules()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     ]
     return sum(name in VAGUE for name in names) / len(names)
@@ -96,7 +102,7 @@ def docstrings() -> Iterator[tuple[Path, str]]:
     """Yield every docstring, with its file."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for path in modules():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, kinds) and (text := ast.get_docstring(node)):
                 yield path, text
 
@@ -114,7 +120,7 @@ def repeated_classes() -> dict[str, list[str]]:
         name = path.relative_to(SOURCE).as_posix()
         if name.startswith(("evaluation/", "testing/")):
             continue
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
     return {name: modules for name, modules in sorted(places.items()) if len(modules) > 1}
@@ -129,10 +135,9 @@ def unread_constants() -> set[str]:
     """The constants of modules that no code of the package reads: an edit may leave one, and its docs, behind."""
     constants, read = set[str](), set[str]()
     for path in SOURCE.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        targets = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+        targets = (target for node in tree(path).body if isinstance(node, ast.Assign) for target in node.targets)
         constants |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 read.add(node.id)
             elif isinstance(node, ast.Attribute | ast.alias):

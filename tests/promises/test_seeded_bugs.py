@@ -324,8 +324,9 @@ MACHINES = {
 def test_the_machine_finds(bug, monkeypatch):
     bug(monkeypatch)
     machine = MACHINES.get(bug, Folding)
+    moves = 30 if machine in (Folding, Forking) else 20
     with pytest.raises((AssertionError, ConfigurationError, LogErased, LogUnreadable), match=BUGS[bug]):
-        run_state_machine_as_test(machine, settings=profile(300, 20 if bug in MACHINES else 30))
+        run_state_machine_as_test(machine, settings=profile(300, moves))
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.formats.registry import FORMATS, format_named
 
+TURNS = 8
 WORDS = "the quick brown fox jumps over the lazy dog " * 4
 
 
@@ -48,11 +49,11 @@ def said_texts(messages):
 )
 def test_after_every_restart_what_followed_the_request_is_recorded_once(tmp_path, format, asks):
     path, said, request, shown = str(tmp_path / "run.db"), [], [], ""
-    for number in range(12):
+    for number in range(TURNS):
         for messages in messages_of_turn(number):
             said += said_texts(messages)
             request = [*request, *new_rows(messages, format)]
-            with AgentMemory.open(path, budget=1_100, format=format) as memory:
+            with AgentMemory.open(path, budget=700, format=format) as memory:
                 assert memory.record_messages(request).branch is None
                 assert [text.replace("(no output)", "") for text in recorded_texts(memory)] == said, f"turn {number}"
                 if messages[-1].role in asks:
@@ -65,8 +66,8 @@ def test_after_every_restart_what_followed_the_request_is_recorded_once(tmp_path
 @pytest.mark.parametrize("format", ["openai", "anthropic", "gemini"])
 def test_a_request_of_one_process_is_known_to_another(tmp_path, format):
     path, said, request = str(tmp_path / "run.db"), [], []
-    memories = [AgentMemory.open(path, budget=1_100, format=format) for _ in range(2)]
-    for number in range(12):
+    memories = [AgentMemory.open(path, budget=700, format=format) for _ in range(2)]
+    for number in range(TURNS):
         for messages in messages_of_turn(number):
             said += said_texts(messages)
             request = [*request, *new_rows(messages, format)]

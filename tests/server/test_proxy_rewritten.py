@@ -62,12 +62,18 @@ def a_reminder_at_the_end(rows, turn):
     return [*rows, {"role": "user", "content": f"It is {turn} o'clock."}]
 
 
-@pytest.mark.parametrize("client", [Chat(), Messages()], ids=["chat", "messages"])
+CHANGES = (open_files, a_job_that_runs, notes_in_the_result)
+
+
 @pytest.mark.parametrize("name", ["", "mine"])
-@pytest.mark.parametrize("change", [open_files, a_job_that_runs, notes_in_the_result, a_reminder_at_the_end])
+@pytest.mark.parametrize(
+    ("client", "change"),
+    [
+        *((client, change) for client in (Chat(), Messages()) for change in CHANGES),
+        (Chat(), a_reminder_at_the_end),  # Messages has no two messages of the user in a row
+    ],
+)
 def test_what_a_client_words_anew_each_turn_is_one_run_with_two_branches_at_most(stack, client, name, change):
-    if isinstance(client, Messages) and change is a_reminder_at_the_end:
-        change = notes_in_the_result  # no two messages of the user in a row there
     made = stack(calling(), window=6_000)
     play = Play(made, client, name)
     for turn in range(16):
