@@ -91,14 +91,11 @@ class EnglishSentence:
 
     def _has_order(self, pattern: re.Pattern[str]) -> bool:
         """True where the pattern matches as an order, not as a part of a narration such as "I ran and always won"."""
-        return any(
-            not (
-                english.JOINT.match(match[0])
-                and match.start()
-                and english.SUBJECT.search(self.masked[: match.start() + 1])
-            )
-            for match in pattern.finditer(self.masked)
-        )
+        for match in pattern.finditer(self.masked):
+            goes_on = match.start() and english.JOINT.match(match[0])
+            if not goes_on or not english.SUBJECT.search(self.masked[: match.start() + 1]):
+                return True
+        return False
 
     def _is_limit(self) -> bool:
         return bool(english.AT_BOUND.search(self.masked)) and (

@@ -168,16 +168,14 @@ def _read_standing(
 ) -> BindingStatement | None:
     """Read a sentence among instructions: each order is a rule, and what describes binds nobody."""
     masked = reading.masked
-    if kind in (None, "value", "correction") and english.ORDERS.match(drop_opening(masked)):
-        kind = "rule"
-    if kind is None and reading.likelihood() >= MIN_LIKELIHOOD and does_harm(masked):
+    if (kind in (None, "value", "correction") and english.ORDERS.match(drop_opening(masked))) or (
+        kind is None and reading.likelihood() >= MIN_LIKELIHOOD and does_harm(masked)
+    ):
         kind = "rule"
     is_set = find_option(masked) is not None or any(re.search(r"\d", value.text) for value in reading.values)
-    return (
-        None
-        if kind is None or (kind == "value" and not is_set)
-        else build_statement(sentence, masked, kind, reading.values)
-    )
+    if kind is None or (kind == "value" and not is_set):
+        return None
+    return build_statement(sentence, masked, kind, reading.values)
 
 
 def _doubt(statement: BindingStatement, likelihood: float) -> BindingStatement:
