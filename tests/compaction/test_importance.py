@@ -7,8 +7,10 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, OverBudget, SystemPromptStep, TaskStep, ToolCall, UnknownHandle
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.base import Plan, PolicyName
+from pagein.context.tool_rules import Tools
+from pagein.context.view.body import preview
 from pagein.errors import ConfigurationError
-from pagein.events.entries import Replacement
+from pagein.events.entries import Replacement, Stub
 from pagein.testing import promises
 
 LIMIT = 3_000
@@ -175,3 +177,13 @@ def test_the_model_marks_a_step_by_its_handle():
     for number in range(24, 40):
         memory.record(action(number))
     assert 2 not in whole(memory)
+
+
+def test_a_step_that_fits_once_it_is_clipped_is_important_in_the_next_plan_of_the_same_turn():
+    with AgentMemory.open(":memory:", budget=LIMIT, page_in=0, tool_rules=Tools(keep=("bash",))) as memory:
+        memory.record(
+            TaskStep("Build it."), action(0, "\n".join(f"row {number}: {number * 37}" for number in range(500)))
+        )
+        view = memory._runtime.state.current_view()
+        clipped = Replacement(1, 2, stubs=(Stub("observation", 0, "row 0: 0", "clip"),))
+        assert (view.important, preview(view, (clipped,)).important) == (frozenset(), frozenset({1}))

@@ -147,7 +147,8 @@ def test_nothing_changes_before_the_place_where_the_prefix_breaks_anyway():
 
 
 def test_an_important_step_and_a_picture_stay():
-    view = replace(view_of(act(OTHER[:9], "first.txt"), act(FILE), act(FILE)), important=frozenset({2}))
+    view = view_of(act(OTHER[:9], "first.txt"), act(FILE), act(FILE))
+    view = replace(view, important=frozenset({2}), find_important=None)
     plan = plan_once(view, Budget(view.limit), breaks_at(1))
     assert [by.first for by in plan.replacements] == [1]
     pictures = [(Text("\n".join(FILE)), Image(b"\x89PNG" + bytes([number] * 60), "image/png")) for number in (1, 2, 2)]

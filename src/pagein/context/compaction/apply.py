@@ -54,7 +54,7 @@ def plan_floor(current: View, budget: Budget) -> Plan:
         plan = _spare_important(current, plan)
     after = current if plan is None else preview(current, plan.replacements)
     if (plan is None or after.tokens > current.limit) and current.important and current.limit == current.full_limit:
-        return plan_floor(replace(current, important=frozenset()), budget)
+        return plan_floor(replace(current, important=frozenset(), find_important=None), budget)
     if plan is None or after.tokens > current.limit:
         reduced = ("summary", "clip", "mask", "floor", "reasoning")
         staying = [entry.handle for entry in after.entries if entry.tier not in reduced]

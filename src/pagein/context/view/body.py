@@ -72,4 +72,5 @@ def preview(view: View, replacements: Iterable[entries.Replacement], why: str = 
         body.replace(replacement, view.counter, why)
     front, run = tuple(body.front), tuple(body.run)
     tokens = request_cost((*view.systems, *front, *run), view.counter)
-    return replace(view, front=front, run=run, tokens=tokens)
+    important = view.important if view.find_important is None else view.find_important(run)
+    return replace(view, front=front, run=run, tokens=tokens, important=important)

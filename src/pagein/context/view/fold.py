@@ -7,7 +7,7 @@ log again from the start, without the compaction it names.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.body import ViewBody, find_shown
@@ -106,6 +106,11 @@ class Fold:
         self.show_observations()
         systems, run = tuple(self.systems), tuple(self.body.run)
         front, user_costs = (*self.facts.entries, *self.body.front), self.costs.of_user
+        task = text_agent_task(run, sum(user_costs), limit)
+
+        def find_important(run: Sequence[ViewEntry]) -> frozenset[int]:
+            return important_positions(run, self.marks, tools, limit) | task
+
         return View(
             systems, front, run, self.head, request_cost((*systems, *front, *run), self.counter), limit, self.counter,
             self.learned.tracker,
@@ -113,7 +118,7 @@ class Fold:
             extract_worth=extract_worth,
             changed_by_hand=frozenset(self.changes.removed | self.changes.edited),
             edited=frozenset(self.changes.edited),
-            important=important_positions(run, self.marks, tools, limit) | text_agent_task(run, sum(user_costs), limit),
+            important=find_important(run), find_important=find_important,
             tools=tools,
             unimportant=frozenset(position for position, mark in self.marks.items() if mark == "low"),
         )  # fmt: skip

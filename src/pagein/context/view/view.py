@@ -118,6 +118,10 @@ class View:
     """Those of them that were edited: what holds of their new words stands in the ledger once they left the view."""
     important: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of the steps in view that are marked as important and stay whole, unless nothing else fits."""
+    find_important: Callable[[Sequence[ViewEntry]], frozenset[int]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Finds them in the run as it would be: a step that is clipped may fit in then. None where they stay the same."""
     unimportant: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of the steps in view whose results leave first."""
 
