@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein import ActionStep, AgentMemory, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.testing.policies import PolicyTests
 
@@ -113,3 +113,15 @@ def test_a_new_result_that_does_not_fit_has_a_third_of_the_budget(policy):
 
 def test_every_named_policy_is_tried():
     assert {suite.named for suite in Named.__subclasses__()} == set(POLICIES)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_system_prompt_right_behind_what_left_is_no_episode(policy):
+    with AgentMemory.open(":memory:", budget=1_500, policy=policy) as memory:
+        memory.record(SystemPromptStep("Be careful."), TaskStep("Build it."))
+        play_steps(memory, 1)
+        memory.clear_view()
+        memory.record(SystemPromptStep("The build server is down."), TaskStep("Go on."))
+        view = play_steps(memory, 14)
+        assert view.has_replaced_entries
+        assert "The build server is down." in str(view.messages())

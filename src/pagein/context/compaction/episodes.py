@@ -80,7 +80,12 @@ def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iter
 
 def foldable_stretches(view: View, stop: int) -> list[tuple[ViewEntry, ...]]:
     """Return the stretches before ``stop`` that have an entry to remove, oldest first."""
-    return [stretch for stretch in stretches(view, stop) if any(not is_permanent(entry) for entry in stretch)]
+    return [stretch for stretch in stretches(view, stop) if has_leaving(stretch)]
+
+
+def has_leaving(stretch: Iterable[ViewEntry]) -> bool:
+    """True for a stretch that has an entry to remove: pins and late system prompts stay."""
+    return not all(map(is_permanent, stretch))
 
 
 def is_summary(stretch: tuple[ViewEntry, ...]) -> bool:

@@ -13,6 +13,7 @@ from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.episodes import (
     boundary,
     foldable_stretches,
+    has_leaving,
     is_worth_folding,
     legal_stop,
     protected_tokens,
@@ -85,10 +86,10 @@ class Tiers(CheckedFields):
         visible = (*visible_texts(view, stop), *map(step_scores.entry_text, relevant))
         whole = unprotected_tokens(view, stop) + sum(entry.tokens for entry in relevant)
         stretches = [
-            tuple(part)
+            part
             for stretch in foldable_stretches(view, stop)
-            for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying)
-            if not is_staying
+            for is_staying, entries in groupby(stretch, key=lambda entry: entry.first in staying)
+            if not is_staying and has_leaving(part := tuple(entries))
         ]
         for stretch in stretches:
             is_newest = stretch is stretches[-1]
@@ -98,9 +99,11 @@ class Tiers(CheckedFields):
                 yield summarize_stretch(view, stretch, max(0, tokens_left), visible)
                 continue
             fresh = tuple(entry for entry in stretch if not episodes or entry.first > episodes[-1].first)
-            if fresh and staying and high and is_worth_folding(stretch):
+            if not has_leaving(fresh):
+                continue
+            if staying and high and is_worth_folding(stretch):
                 yield summarize_stretch(view, stretch, 0, visible)  # the newest summary covers all
-            elif fresh and (not staying or is_worth_folding(fresh)):
+            elif not staying or is_worth_folding(fresh):
                 tokens = int(view.limit * self.share)
                 if staying or is_talk(view):
                     tokens = min(tokens, sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO)
