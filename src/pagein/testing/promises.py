@@ -291,9 +291,10 @@ def ledger_lines(messages: Sequence[Message]) -> frozenset[str]:
 
 
 def without_ledger(messages: Iterable[Message]) -> list[Message]:
-    """Return a request without the ledger's blocks, the answers in its notices, and notices that say no more."""
-    without_answers = map(_without_answer, messages)
-    return [message for message in without_answers if not is_ledger(message) and not is_notice(message)]
+    """Return a request without the ledger's blocks, the answers in its notices, notices that say no more, and the line in their place."""
+    opening = Message("user", EARLIER)
+    rest = (message for message in map(_without_answer, messages) if message != opening)
+    return [message for message in rest if not is_ledger(message) and not is_notice(message)]
 
 
 def settled_prefix(view: View) -> tuple[Message, ...]:
