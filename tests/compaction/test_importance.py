@@ -187,3 +187,11 @@ def test_a_step_that_fits_once_it_is_clipped_is_important_in_the_next_plan_of_th
         view = memory._runtime.state.current_view()
         clipped = Replacement(1, 2, stubs=(Stub("observation", 0, "row 0: 0", "clip"),))
         assert (view.important, preview(view, (clipped,)).important) == (frozenset(), frozenset({1}))
+
+
+@pytest.mark.parametrize("words", [2_600, 2_800, 2_940])
+def test_a_step_that_a_tools_rule_keeps_once_it_is_clipped_leaves_where_nothing_else_fits(words):
+    with AgentMemory.open(":memory:", budget=LIMIT, page_in=0, tool_rules=Tools(keep=("bash",))) as memory:
+        memory.record(SystemPromptStep("rule " * words), TaskStep("Build it."))
+        memory.record(*(action(number, "\n".join(f"{row}: built" for row in range(1_000))) for number in range(3)))
+        assert memory.view().tokens <= LIMIT

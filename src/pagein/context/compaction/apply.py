@@ -53,7 +53,8 @@ def plan_floor(current: View, budget: Budget) -> Plan:
     if plan is not None and current.important:
         plan = _spare_important(current, plan)
     after = current if plan is None else preview(current, plan.replacements)
-    if (plan is None or after.tokens > current.limit) and current.important and current.limit == current.full_limit:
+    is_over, has_important = plan is None or after.tokens > current.limit, current.important or after.important
+    if is_over and has_important and current.limit == current.full_limit:
         return plan_floor(replace(current, important=frozenset(), find_important=None), budget)
     if plan is None or after.tokens > current.limit:
         reduced = ("summary", "clip", "mask", "floor", "reasoning")
