@@ -1,5 +1,7 @@
 """The fold, the layout, the cuts and the report."""
 
+import pickle
+
 import pytest
 
 from pagein.context.compaction.policies.window import Window
@@ -8,7 +10,7 @@ from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import Fold
 from pagein.context.view.layout import CONTINUE, EARLIER, as_data, wire_ids, with_stubs
 from pagein.errors import LogUnreadable
-from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.events.entries import Compaction, Mark, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.messages import Message
 from pagein.events.steps import (
@@ -148,6 +150,20 @@ def test_live_thinking_is_not_cut_off_until_the_user_speaks():
 
 def test_a_range_behind_a_summary_has_no_cut_inside():
     assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3), fold(1, 3))) == (0, 1, 3, 5)
+
+
+def test_a_view_is_pickled_and_previewed_as_before():
+    view = view_of(TaskStep("t"), make_action(1), make_action(2), Mark(1, "high"))
+    again = pickle.loads(pickle.dumps(view))
+    assert (again.messages(), again.important) == (view.messages(), frozenset({1}))
+    assert preview(again, fold(1, 2).replacements).important == frozenset()
+
+
+def test_a_mark_behind_a_view_is_none_of_its_previews():
+    folded = fold_of(TaskStep("t"), make_action(1), make_action(2))
+    view = folded.view(10_000)
+    folded.apply(Entry(folded.head, 0.0, Mark(1, "high"), ""))
+    assert preview(view, ()).important == view.important == frozenset()
 
 
 def test_a_preview_changes_nothing():

@@ -7,7 +7,8 @@ log again from the start, without the compaction it names.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import partial
 
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.body import ViewBody, find_shown
@@ -107,10 +108,7 @@ class Fold:
         systems, run = tuple(self.systems), tuple(self.body.run)
         front, user_costs = (*self.facts.entries, *self.body.front), self.costs.of_user
         task = text_agent_task(run, sum(user_costs), limit)
-
-        def find_important(run: Sequence[ViewEntry]) -> frozenset[int]:
-            return important_positions(run, self.marks, tools, limit) | task
-
+        find_important = partial(important_positions, self.marks.copy(), tools, limit, task)
         return View(
             systems, front, run, self.head, request_cost((*systems, *front, *run), self.counter), limit, self.counter,
             self.learned.tracker,

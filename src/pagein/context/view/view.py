@@ -217,10 +217,13 @@ def request_cost(entries: Sequence[ViewEntry], counter: TokenCounter) -> int:
 
 
 def important_positions(
-    run: Sequence[ViewEntry], marks: Mapping[int, Importance], tools: Tools, limit: int
+    marks: Mapping[int, Importance], tools: Tools, limit: int, task: frozenset[int], run: Sequence[ViewEntry]
 ) -> frozenset[int]:
-    """The positions of the important steps, newest first, as many as fit in: those that are marked, then those that a tool's rule keeps."""
-    positions, tokens_left = set[int](), int(limit * IMPORTANT_SHARE)
+    """The positions of the ``task`` and of the important steps of a run, newest first, as many as fit in.
+
+    Those that are marked come first, then those that a tool's rule keeps.
+    """
+    positions, tokens_left = set(task), int(limit * IMPORTANT_SHARE)
     marked = {position for position, importance in marks.items() if importance == "high"}
     candidates = [entry for entry in reversed(run if marked or tools.keep else ()) if entry.tier != "summary"]
     unmarked = (entry for entry in candidates if entry.first not in marks)
