@@ -31,6 +31,14 @@ def test_a_closed_call_waits_no_more():
     assert (calls.open, calls.waiting) == ({}, {})
 
 
+def test_a_late_result_leaves_an_open_call_open():
+    calls = RunCalls()
+    calls.open_step(0, ActionStep("I read it.", (CALL,)))
+    assert calls.close_late(1, Observed(0, 0, Observation("a", "half"), late=True)) is CALL
+    assert calls.close(2, Observed(0, 0, Observation("a", "done"))) is CALL
+    assert (calls.open, calls.waiting) == ({}, {})
+
+
 def test_words_of_a_list_that_were_undone_are_found_and_not_shown():
     stub, changes = Stub("content", 0, "Other words.", "whole"), StepChanges()
     compaction = Compaction((Replacement(3, 4, (stub,)),), REWRITTEN, "the list has other words", 9, 9)

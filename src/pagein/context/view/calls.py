@@ -41,13 +41,16 @@ class RunCalls:
         return self.waiting[place]
 
     def close_late(self, position: int, late: entries.Observed) -> steps.ToolCall | None:
-        """Close the abandoned call that a late result answers, and return it; None where none waits for it."""
+        """Close the abandoned call that a late result answers, and return it; None where none waits for it.
+
+        A call that is still open stays so: only a log that another program wrote has a late result of it.
+        """
         self.answers.setdefault(late.action, []).append(position)
         place, id = (late.action, late.index), late.observation.call_id
         others = [call for call in self.abandoned.pop(id, []) if (call.action, call.index) != place]
         if others:
             self.abandoned[id] = others
-        return self.waiting.pop(place, None)
+        return self.waiting.get(place) if place in self.open else self.waiting.pop(place, None)
 
     def restore(self, call: OpenCall, step: steps.ActionStep, *, is_abandoned: bool) -> None:
         """Restore an open or an abandoned call of a recorded step."""
