@@ -55,9 +55,8 @@ class LearnedRun:
     def learn_step(self, position: int, step: Item, before: Item | None = None) -> None:
         """Learn from a step; behind one ``before`` it that calls in its text, the user's words are a result."""
         self.tracker.learn_step(position, step)
-        is_reply = isinstance(before, steps.ActionStep) and not before.tool_calls
         match step:
-            case steps.TaskStep(content=content) if not (is_reply and ends_in_call(before)):
+            case steps.TaskStep(content=content) if not ends_in_call(before):
                 self.heard.append(HeardText(position, content, "user"))
             case (
                 steps.ActionStep(content=content, tool_calls=(), observations=())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
@@ -15,9 +14,6 @@ from pagein.events.steps import as_text
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
-
-if TYPE_CHECKING:
-    pass
 
 SOURCE_SHARE_OF_REQUEST = 0.7
 """Share of a request up to which a quoted source is expected to fit into it."""
