@@ -157,6 +157,8 @@ def test_a_readonly_memory_is_viewed_and_not_written(tmp_path):
         with pytest.raises(LogUnwritable, match="readonly"):
             memory.record(TaskStep("x"))
         memory.view()
+        with pytest.raises(LogUnwritable, match="readonly"):
+            memory.undo()  # the compaction of this view is in no log
         with pytest.raises(UnknownHandle):
             memory.expand(40)
     with AgentMemory.open(path, budget=100_000) as memory:

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from pagein.backends.base import BareLog, stored_log
 from pagein.context.view.view import Report, View
-from pagein.errors import (
-    ConfigurationError,
-    Conflict,
-    FormatError,
-    Illegal,
-    LogClosed,
-    LogErased,
-    LogUnreadable,
-    LogUnwritable,
-)
+from pagein.errors import ConfigurationError, Conflict, FormatError, Illegal, LogClosed, LogErased, LogUnreadable
 from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.protocol import TextObservations, check_observations
@@ -199,7 +190,7 @@ class MemoryRuntime:
     def _keep_unwritten(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
         """Make entries that no log has, so that a read-only log can be viewed. Raises LogUnwritable for other bodies."""
         if not all(isinstance(body, Compaction | FactsShown) for body in bodies):
-            raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
+            self.branches.check_writable()
         self.state.log.unwritten += len(bodies)
         return tuple(Entry(position, self.clock(), body, "") for position, body in enumerate(bodies, after))
 

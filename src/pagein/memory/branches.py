@@ -135,7 +135,7 @@ class Branches:
 
     def fork(self, name: str | None, at: int, now: float) -> str:
         """Record a new branch of the current one; return its name. Raises Conflict if another was recorded meanwhile."""
-        self._check_writable()
+        self.check_writable()
         with self._lock:
             after, registry = self._registry()
             branches = registry.branches
@@ -154,7 +154,7 @@ class Branches:
 
     def switch(self, name: str, now: float) -> None:
         """Record that the run goes on with a branch."""
-        self._check_writable()
+        self.check_writable()
         with self._lock:
             self.log(name)
             after, registry = self._registry()
@@ -164,7 +164,7 @@ class Branches:
 
     def drop(self, name: str, now: float) -> None:
         """Record that a branch is left for good: its entries and its name stay."""
-        self._check_writable()
+        self.check_writable()
         with self._lock:
             self.log(name)
             after, registry = self._registry()
@@ -186,7 +186,8 @@ class Branches:
             for log in (*self._logs.values(), self.root):
                 log.close()
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise LogUnwritable if the memory was opened for reading alone."""
         if self.root.readonly:
             raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
 

@@ -149,6 +149,7 @@ def _measure_retention(run: RunState, view: View, replacements: Iterable[Replace
 
 def undo(run: RunState) -> Compaction:
     """Take back the last compaction that holds, but what a list words anew: the view says what that says. Raises NothingToUndo."""
+    run.runtime.branches.check_writable()  # the last compaction may be one that no log has
     for position in reversed(run.fold.compactions):
         compaction = run.runtime.read_entries(position, position + 1)[0].body
         if not isinstance(compaction, Compaction):
