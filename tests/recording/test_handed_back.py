@@ -398,6 +398,26 @@ def test_a_request_is_known_in_the_spelling_of_the_clients_store(tmp_path, form,
     memory.close()
 
 
+FUNCTION = {"name": "f", "arguments": "{}"}
+CALLS = {
+    "additional_kwargs": {"tool_calls": [{"id": "c1", "type": "function", "function": FUNCTION}]},
+    "invalid_tool_calls": [{"id": "c1", "name": "f", "args": "{", "error": "no JSON"}],
+}
+
+
+@pytest.mark.parametrize("key", CALLS)
+def test_calls_beside_the_words_of_a_message_of_langchain_are_recorded(key):
+    """Such a message was taken for the one without calls, and the result was lost."""
+    memory = AgentMemory.open(":memory:", budget=900, format="langchain")
+    memory.record_messages([{"type": "human", "content": "Mend."}, {"type": "ai", "content": "I look."}])
+    task, answer = memory.to_messages()[:2]
+    result = {"type": "tool", "tool_call_id": "c1", "content": "nothing"}
+    memory.record_messages([task, {**answer, key: CALLS[key]}, result])
+    step = memory.steps[-1]
+    assert [call.name for call in step.tool_calls] == ["f"]
+    assert texts(step.observations) == ["nothing"]
+
+
 def add_reminder(request, place, edit):
     """The request with a reminder in one of its user's messages: in the first, one in the middle, or the last."""
     users = [at for at, row in enumerate(request) if row["role"] == "user"]

@@ -279,6 +279,16 @@ def test_messages_of_a_format_whose_calls_would_be_lost_are_refused(rows):
         assert memory.steps == ()
 
 
+@pytest.mark.parametrize(
+    "row", [{"type": {}, "output": "x"}, {"role": "user", "content": [{"type": {}, "text": "x"}]}], ids=["item", "part"]
+)
+def test_a_type_that_is_no_text_is_refused(row):
+    with AgentMemory.open(":memory:") as memory:
+        with pytest.raises(FormatError):
+            memory.record_messages([row])
+        assert memory.steps == ()
+
+
 def test_an_application_may_keep_such_fields_beside_the_calls():
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     rows = [{"role": "user", "content": "Read it."}, {"role": "assistant", "tool_calls": [call], "toolCalls": [1]}]

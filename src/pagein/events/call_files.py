@@ -56,7 +56,7 @@ def files_of(arguments: str) -> CallFiles:
     """
     fields = parse_arguments(arguments)
     for key, value in fields.items():
-        if isinstance(value, str) and key.lower().replace("_", "").replace("-", "") in PATH_KEYS:
+        if isinstance(value, str) and value and key.lower().replace("_", "").replace("-", "") in PATH_KEYS:
             return CallFiles(value)
     command = command_of(fields)
     folder = folder_of(fields, command)

@@ -30,7 +30,7 @@ COMPANIONS: Final = READERS.union(("cd", "echo", "find", "ls", "pwd", "tree", "t
 _SEPARATOR = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?P<separator>&&|\|\|?|;|\n)""", re.DOTALL)
 """What separates the parts of a command, or quoted text, in which nothing does."""
 
-_WORD = re.compile(r"[^\s'\"`;&|<>=,:*?{}\\#]{3,}")
+_WORD = re.compile(r"[^\s'\"`;&|<>=,:*?{}#]{3,}")
 _ERROR_OUTPUT = re.compile(r"2>\s*\S+")
 _IN_PLACE = re.compile(r"(?:^|\s)-(?:\w*i|-in-place)")
 
@@ -42,8 +42,10 @@ def command_of(fields: Mapping[str, object]) -> str:
     'cat a.py'
     """
     value = next((fields[key] for key in COMMAND_KEYS if key in fields), None)
-    command = value[-1] if isinstance(value, list) and value else value
-    return command if isinstance(command, str) else ""
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        is_script = any(re.fullmatch(r"(?i)-\w*c(ommand)?", word) for word in value[-2:-1])
+        value = value[-1] if is_script else " ".join(value)
+    return value if isinstance(value, str) else ""
 
 
 def split_command(command: str) -> list[str]:
@@ -101,8 +103,9 @@ def path_words(text: str) -> tuple[str, ...]:
     ('src/a.py', './b.ts', 'c/Makefile')
     """
     words: dict[str, None] = {}
-    for word in _WORD.findall(text[:COMMAND_MAX_CHARS]):
-        if ("." in word or "/" in word) and not word.startswith(("-", "//")):
+    for word in (word.rstrip("\\") for word in _WORD.findall(text[:COMMAND_MAX_CHARS])):
+        # A backslash is of a pattern, of an escaped space, or of Windows: what is behind it is no path.
+        if ("." in word or "/" in word) and "\\" not in word and not word.startswith(("-", "//")):
             # In a path brackets stand between slashes, as in app/(shop)/page.tsx; others are of the text around it.
             path = word if "/(" in word else word.rpartition("(")[2].rstrip(").")
             if len(path) > 2 and path[-1] != "/" and ("/" in path or path.rpartition(".")[2][:1].isalpha()):

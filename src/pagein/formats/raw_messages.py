@@ -47,11 +47,12 @@ _RESPONSES_ITEMS = frozenset(
 _BEDROCK_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"})
 """Bedrock's blocks have no type; each is an object with one of these keys."""
 _SAID_KEYS = frozenset(
-    {"role", "content", "parts", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio"}
+    {"role", "content", "parts", "name", "tool_calls", "invalid_tool_calls", "tool_call_id", "function_call", "refusal"}
+    | {"audio"}
 )
 """The keys of a message that are compared; clients add times, ids and notes of their own, and providers what they counted."""
 _TEXTS = frozenset({"content", "text", "output", "refusal"})
-_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_TEXT_TYPES = ("text", "input_text", "output_text")
 _ARGUMENTS = frozenset({"input", "args", "response", "json", "arguments"})
 """Fields with an application's own JSON, which is not spelled anew."""
 _OPENAI_PARTS = frozenset({"image_url"})
@@ -155,7 +156,11 @@ def _spell_row(row: dict[str, Any]) -> dict[str, Any]:
         # Reasoning beside the words is not compared; where there are no words, it is all that was said.
         has_words = any(said[key] for key in said.keys() - {"role", "name"})
         kind = row.get("type")
-        said |= {"type": kind, "status": row.get("status")} if kind in _LANGCHAIN_ROLES else {}
+        if kind in _LANGCHAIN_ROLES:
+            beside = spelled.get("additional_kwargs")
+            beside = beside if isinstance(beside, dict) else {}
+            said = {key: beside.get(key) for key in ("tool_calls", "refusal")} | said
+            said |= {"type": kind, "status": row.get("status")}
         spelled = said if has_words else spelled
     content = spelled.get("content")
     if type(content) is list and len(content) == 1 and type(content[0]) is dict:
@@ -275,9 +280,9 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
             return {"gemini"}
         if kind is None and isinstance(output, dict) and "message" in output:
             return {"bedrock"}
-        return (
-            {"openai-responses"} if kind in _RESPONSES_ITEMS else {"langchain"} if kind in _LANGCHAIN_ROLES else signs
-        )
+        if kind in _LANGCHAIN_ROLES:
+            return {"langchain"}
+        return {"openai-responses"} if isinstance(kind, str) and kind in _RESPONSES_ITEMS else signs
     if isinstance(row.get("parts"), list) and "content" not in row:
         return {"gemini"}
     kinds = {kind for kind in part_types(row) if isinstance(kind, str)}
