@@ -406,3 +406,21 @@ def test_an_answer_whose_first_items_were_recorded_before_a_restart_goes_on_behi
         assert len(shown) == len(before) // 2 + 2
         assert memory.record_messages([*rows, items[1], said("user", "So?")]).repairs[1:] == ()
         assert len(memory.steps) == count + 2
+
+
+def test_results_of_an_answer_that_was_recorded_in_two_steps_stand_with_their_own_calls(tmp_path):
+    """The first result was taken for that of the second call, whose own was kept as a note."""
+
+    def answer(*ids):
+        function = {"name": "look", "arguments": "{}"}
+        calls = [{"id": id, "type": "function", "function": function} for id in ids]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    with open_memory(tmp_path / "run.db") as memory:
+        memory.record_messages([said("user", "Look."), answer("a")])
+        memory.record_messages([said("user", "Look."), answer("a", "b")])
+    with open_memory(tmp_path / "run.db") as memory:
+        results = [{"role": "tool", "tool_call_id": id, "content": f"result of {id}"} for id in "ab"]
+        memory.record_messages([said("user", "Look."), answer("a", "b"), *results])
+        shown = [as_text(step.observations[0].content) for step in memory.steps[1:]]
+        assert shown == ["result of a", "result of b"]

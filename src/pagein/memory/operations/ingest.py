@@ -376,8 +376,8 @@ class ListReader:
         if action is None or not open_ids or not any(isinstance(item, Observation) for item in new):
             return new
         ids = {call.id: open_ids[index] for index, call in enumerate(action.tool_calls) if index in open_ids}
-        if not ids or set(ids.values()) & ids.keys():
-            return new  # the ids are the recorded ones
+        if not ids or not {call.id for call in action.tool_calls}.isdisjoint(open_ids.values()):
+            return new  # the ids are the recorded ones, of which a list may have two steps as one
         return [
             replace(item, call_id=ids.get(item.call_id, item.call_id)) if isinstance(item, Observation) else item
             for item in new
