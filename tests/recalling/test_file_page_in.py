@@ -401,6 +401,9 @@ def test_the_table_of_files_is_bounded_and_keeps_those_named_last():
     assert table.newest == MAX_FILES + 49
     assert not table.find("src/f3.py")
     assert FileTable(table.to_state()).to_state() == table.to_state()
+    table.queue_call(MAX_FILES + 50, json.dumps({"path": f"src/f{MAX_FILES}.py"}))
+    table.forget(MAX_FILES + 50, MAX_FILES + 51)
+    assert table.newest == MAX_FILES + 49
     table.forget(0, MAX_FILES)
     assert {path for path, _ in table.to_state()} == {
         "/home/src/f0.py", *(f"src/f{number}.py" for number in range(MAX_FILES, MAX_FILES + 5))

@@ -34,7 +34,7 @@ class FileTable:
     def newest(self) -> int:
         """The position of the newest call that names a file of the table, or -1."""
         self._read_calls()
-        return next((positions[-1] for positions in reversed(self._files.values())), -1)
+        return max((positions[-1] for positions in self._files.values()), default=-1)
 
     def queue_call(self, position: int, arguments: str) -> None:
         """Queue a call of the action at ``position``."""
