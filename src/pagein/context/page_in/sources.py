@@ -60,8 +60,14 @@ def _part_of(hit: Hit) -> int:
 
 
 def text_checksum(text: str) -> int:
-    """A checksum of 16 bits, to tell the passages of one step apart; it tells nothing else."""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass")) & 0xFFFF
+    """A checksum of 24 bits, to tell the passages of one step apart; it tells nothing else."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass")) & 0xFFFFFF
+
+
+def has_checksum(text: str, checksum: int) -> bool:
+    """True for a text with this checksum; the oldest rows have its last 16 bits, too few for long runs."""
+    bits = 0xFFFF if checksum <= 0xFFFF else 0xFFFFFF
+    return text_checksum(text) & bits == checksum
 
 
 def number_lines(text: str, shown: Sequence[str]) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.context.compaction.registry import policy_named
 from pagein.context.page_in.block import REPLACED, day_of, line_block, passage_block, render_page_in, turn_block
 from pagein.context.page_in.files import file_block
-from pagein.context.page_in.sources import BlockSource, numbered_lines, text_checksum, unpack_numbers
+from pagein.context.page_in.sources import BlockSource, has_checksum, numbered_lines, unpack_numbers
 from pagein.context.salience.extract import ExtractLine
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.context.view.layout import ViewEntry
@@ -207,7 +207,7 @@ class _PastRun:
 
     def _found_block(self, source: BlockSource, head: int) -> str:
         passages = self._passages(source)
-        passage = next((passage for passage in passages if text_checksum(passage.text) == source.of), None)
+        passage = next((passage for passage in passages if has_checksum(passage.text, source.of)), None)
         if passage is None:
             raise IndexError(source.position)
         lines = numbered_lines(passage.text, source.lines or ())
