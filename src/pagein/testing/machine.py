@@ -317,7 +317,6 @@ class MemoryMachine(ErasingMachine):
         self.budget = as_budget(self.limits[limit % len(self.limits)])
         self.crash_and_reopen()
         if self._last_request is not None:
-            # The ledger's size depends on the limit.
             head, earlier = self._last_request
             self._last_request = head, tuple(promises.without_ledger(earlier))
 

@@ -266,7 +266,7 @@ def is_notice(message: Message) -> bool:
 
 
 def answer_lines(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the model's answers that stand in the notices and summaries of a request."""
+    """Return the model's answers in a request's notices and summaries."""
     texts = (as_text(message.content) for message in messages)
     return frozenset(match[0] for text in texts if _SUMMARY.match(text) for match in _ANSWER_LINE.finditer(text))
 

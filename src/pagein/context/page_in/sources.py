@@ -60,14 +60,13 @@ def _part_of(hit: Hit) -> int:
 
 
 def text_checksum(text: str) -> int:
-    """A checksum of 24 bits, to tell the passages of one step apart; it tells nothing else."""
+    """A checksum of 24 bits, to tell the passages of one step apart."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass")) & 0xFFFFFF
 
 
 def has_checksum(text: str, checksum: int) -> bool:
-    """True for a text with this checksum; the oldest rows have its last 16 bits, too few for long runs."""
-    bits = 0xFFFF if checksum <= 0xFFFF else 0xFFFFFF
-    return text_checksum(text) & bits == checksum
+    """True for a text with this checksum; the oldest rows have its last 16 bits."""
+    return checksum in (text_checksum(text), text_checksum(text) & 0xFFFF)
 
 
 def number_lines(text: str, shown: Sequence[str]) -> tuple[int, ...] | None:
