@@ -225,7 +225,7 @@ def test_the_figures_of_the_shape_only_fall(tmp_path):
     assert shape.repeated_classes() == {}
     assert len(recording) <= 18, recording
     assert len(viewing) <= 21, viewing
-    assert shape.lines() <= 78_124
+    assert shape.lines() <= 78_122
 
 
 # Importing
