@@ -274,7 +274,7 @@ def answer_lines(messages: Iterable[Message]) -> frozenset[str]:
 def check_answers(earlier: Sequence[Message], view: View, counter: TokenCounter) -> None:
     """Check that answers left a request without a compaction only where there is no room for them."""
     lost = answer_lines(earlier) - answer_lines(view.messages())
-    tokens = view.tokens + sum(map(counter.text, lost)) + 8 * len(lost)
+    tokens = view.tokens + sum(map(counter.text, lost)) + 40 * len(lost)
     assert not lost or tokens > view.limit, f"{lost} left, and there is room: {tokens} of {view.limit} tokens"
 
 
